@@ -1,0 +1,1 @@
+"""The law: pure functions over facts. No I/O, no clock, no randomness, no float for money (ARCHITECTURE.md)."""

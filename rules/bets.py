@@ -1,0 +1,93 @@
+"""Bets as data: kinds of bet, the spots of a layout, and the stakes that lie on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+
+On = tuple[int | str, ...]
+"""The numbers (or `"00"`) that a bet covers, as the layout prints them; empty where the type says it all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BetKind:
+    """One row of a game's table of bets: `pays` is the net gain per unit staked (R-GEN-01)."""
+
+    type: str
+    pays: Fraction
+    max_multiple: int
+    """Default maximum as a multiple of the table minimum."""
+    requirement: str
+    limit_requirement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """A place of the layout where chips can lie: `plein:17`, `cheval:11-14`, `rouge`."""
+
+    id: str
+    type: str
+    on: On
+    wins: frozenset[int | str]
+    """Results that win here."""
+
+
+def spot_id(bet_type: str, on: Iterable[int | str] = ()) -> str:
+    """The id of the spot for a bet: its type, then `:` and the covered numbers in layout order."""
+    numbers = "-".join(str(n) for n in on)
+    return f"{bet_type}:{numbers}" if numbers else bet_type
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """All bets of a game and all spots of one tableau."""
+
+    kinds: Mapping[str, BetKind]
+    spots: Mapping[str, Spot]
+    by_bet: Mapping[tuple[str, frozenset[int | str]], Spot] = field(init=False, compare=False, repr=False)
+    """Spots by type and set of numbers: the order in which a bet names its numbers is free."""
+
+    def __post_init__(self) -> None:
+        index = {(spot.type, frozenset(spot.on)): spot for spot in self.spots.values()}
+        object.__setattr__(self, "by_bet", MappingProxyType(index))
+
+    def find(self, bet_type: str, on: Iterable[int | str]) -> Spot | None:
+        """The spot for a bet, or None when the layout has no such combination."""
+        return self.by_bet.get((bet_type, frozenset(on)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stake:
+    """Chips of one player on one spot of one tableau."""
+
+    id: str
+    player: str
+    type: str
+    on: On = ()
+    cents: int
+    """The stake as placed (its initial value when it is carried)."""
+    tableau: int = 1
+    at_ns: int = 0
+    until_ns: int = 0
+    """When its last chip was put down."""
+    person: bool = False
+    """Entered by a person: the amount is meant to be complete, so the minimum is judged at once."""
+    doubt: str = ""
+    """Why nobody knows whether it was in time; empty = accepted."""
+    carried: str = ""
+    """What keeps the stake across coups (`prison`); empty = free."""
+    zeros: int = 0
+    """How many zeros a carried stake has lived through."""
+    choices: tuple[str, ...] = ()
+    """The player's decisions, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a bet may not stand: stable code, requirement of the spec, French text."""
+
+    code: str
+    requirement: str
+    text: str

@@ -1,0 +1,258 @@
+"""What a game is: a value that answers for its own coup, and the words in which it answers.
+
+The table (`rules.table`) owns everything that games share. It hands a game the facts that the game hears; the game
+answers with its changed coup and with effects, which the table carries out in order. A game never touches the seance,
+the stakes or the direction memory itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from rules.bets import Layout, Refusal, Stake
+from rules.cases import Case
+from rules.decisions import Breach, Decision, Phase, Severity
+from rules.facts import Direction, Fact, Origin
+from rules.limits import Limits
+from rules.settlement import Settlement
+
+Outcome = Mapping[str, object]
+"""The result of a coup with the keys of the settle format (`number`, `colour`, ...) plus `chances`."""
+
+
+class RnvpMode(StrEnum):
+    """Who closes the bets."""
+
+    CROUPIER = "croupier"
+    """The croupier calls, the controller checks the moment."""
+    SIGNAL = "signal"
+    """The controller signals the moment, the croupier acknowledges by calling."""
+    AUTOMATIQUE = "automatique"
+    """The controller closes the bets itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """What the house has fixed for this table in its configuration; `options` is the game's own part."""
+
+    declared_minimum_cents: int
+    tableaux: int = 1
+    rien_ne_va_plus: RnvpMode = RnvpMode.CROUPIER
+    rnvp_tolerance_ms: int = 1000
+    """A call this near its due moment is on time."""
+    rnvp_late_max_ms: int = 2500
+    """A call later than this holds the coup (R-GEN-08)."""
+    sources: tuple[str, ...] = ()
+    """Sources whose readings must agree before a coup is valid; the first is the one that decides."""
+    agree_within_ms: int = 3000
+    draw_devices: tuple[str, ...] = ()
+    """Devices without which a draw cannot be vouched for."""
+    draw_max_ms: int = 120_000
+    """A draw without result after this time is held."""
+    choice_max_ms: int = 60_000
+    """A player who has not chosen by then is taken to have chosen the default of the text."""
+    raise_to_held: tuple[str, ...] = ()
+    """Codes of noted breaches that this house wants held."""
+    max_players: int | None = None
+    options: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one source read for the coup; `value` is what sources must agree on."""
+
+    source: str
+    value: int | str
+    outcome: Outcome
+    origin: Origin
+    at_ns: int
+    recovered: bool = False
+    or_value: int | str | None = None
+    or_outcome: Outcome | None = None
+    """The other candidate when only the eye can tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coup:
+    """One coup as every game knows it; a game adds its own fields in a subclass."""
+
+    no: int
+    last: bool = False
+    """Announced as the last coup of the seance."""
+    launched: bool = False
+    """The draw is running: from here on its instruments must not fail."""
+    closed_at_ns: int | None = None
+    closed_until_ns: int | None = None
+    closed_how: str = ""
+    direction: Direction | None = None
+    travel: int | None = None
+    per_turn: int | None = None
+    breaches: tuple[Breach, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    outcome: Outcome | None = None
+    manual: Mapping[str, object] | None = None
+    times: Mapping[str, int] = field(default_factory=dict)
+    step: str = ""
+    """The game's own word for where the coup stands (`state.step`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a game may look at beside its coup and the fact."""
+
+    house: House
+    phase: Phase
+    last_direction: Direction | None
+    """Sense of the actuation before the one being heard."""
+
+
+# --- effects: how a game answers -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Go:
+    """The table moves to this phase."""
+
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """Bets are closed as of this interval."""
+
+    at_ns: int
+    until_ns: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reopen:
+    """Bets are open again in the same coup (relaunch)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turned:
+    """The wheel was actuated in this sense: the memory keeps it, whatever becomes of the coup (R-GEN-07)."""
+
+    direction: Direction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A requirement was broken; the text comes from `rules.words` with `args`."""
+
+    code: str
+    requirement: str
+    severity: Severity
+    args: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A source has read the result; the table decides when the sources agree."""
+
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annul:
+    """The draw is over without a usable result: the coup ends now with its worst breach."""
+
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abandon:
+    """The launch is no coup (stopped before rien ne va plus): same coup, bets open, breaches forgotten."""
+
+    code: str
+
+
+Effect = Go | Close | Reopen | Turned | Found | Read | Annul | Abandon | Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A game's answer to a fact: its coup afterwards and what the table shall do, in order."""
+
+    coup: Coup
+    effects: tuple[Effect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """An attestation that the table needs before `when`."""
+
+    what: str
+    roles: tuple[str, ...]
+    """One signature of each of these roles."""
+    when: Literal["open", "close", "reopen"]
+    requirement: str
+
+
+def no_offers(stakes: Sequence[Stake], outcome: Outcome, coup: Coup) -> Mapping[str, tuple[str, ...]]:
+    """For games in which nobody has to choose after the result."""
+    del stakes, outcome, coup
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Game:
+    """A game as a value. Functions are pure and total: they never raise on any fact, stake or outcome of their game."""
+
+    id: str
+    coup: type[Coup]
+    options: type[Any]
+    """Frozen dataclass of the game's house options; raises ValueError on values the text forbids."""
+    hears: frozenset[type[Fact]]
+    says: frozenset[str]
+    """Codes of `Announced` and names of timers that the game hears."""
+    phases: frozenset[Phase]
+    layout: Callable[[Any], Layout]
+    """options -> layout of one tableau."""
+    limits: Callable[[Layout, House, int, Mapping[str, int]], Limits | Refusal]
+    """layout, house, minimum in force (cents), maxima asked for by bet type (empty: the text's) -> limits."""
+    minimum_change: Literal["seance", "reopen"]
+    """When the minimum may change after the opening: at the next seance only, or by closing and reopening."""
+    needs: tuple[Needed, ...]
+    hear: Callable[[Any, Fact, Context], Heard]
+    check: Callable[[Stake, Layout, House], Refusal | None]
+    """May this bet stand at all (combination, chips)? Limits are the table's business."""
+    offers: Callable[[Sequence[Stake], Outcome, Any], Mapping[str, tuple[str, ...]]] = no_offers
+    """stakes, outcome, coup -> choices by stake id."""
+    settle: Callable[[Sequence[Stake], Outcome, Any, Any], Settlement]
+    """stakes, outcome, coup, options -> settlement of one coup over all tableaux."""
+    announce: Callable[[Outcome], str]
+    """The result in French as the text words it."""
+    read: Callable[[int | str, Any], Outcome | None]
+    """A value typed or read, options -> the outcome it means, None when this game has no such result."""
+    settle_case: Callable[[Case], dict[str, object]]
+    """One case of the settle format (kind `settlement`) -> its answer; raises rules.cases.CaseError."""
+
+
+def known_games() -> dict[str, str]:
+    """Module name by game id prefix: every module of `rules.games`."""
+    folder = importlib.import_module("rules.games").__path__
+    return {module.name: f"rules.games.{module.name}" for module in pkgutil.iter_modules(folder)}
+
+
+def load(game_id: str) -> Game:
+    """The game with this id; only its module is imported. Raises LookupError naming what exists.
+
+    The module is the longest prefix of the id: `roulette_francaise` lives in `rules.games.roulette`.
+    """
+    modules = known_games()
+    words = game_id.split("_")
+    for length in range(len(words), 0, -1):
+        name = "_".join(words[:length])
+        if name in modules:
+            games: Mapping[str, Game] = importlib.import_module(modules[name]).GAMES
+            if game_id in games:
+                return games[game_id]
+            raise LookupError(f"game {game_id!r} is not in {modules[name]}: it has {', '.join(sorted(games))}")
+    raise LookupError(f"no game {game_id!r}; modules: {', '.join(sorted(modules))}")

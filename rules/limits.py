@@ -1,0 +1,67 @@
+"""Limits in force: minimum and maximum of each bet type, per player and over all tableaux of the apparatus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rules.bets import Layout, Refusal, Spot, Stake
+from rules.words import text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Frozen at the opening; amounts in cents."""
+
+    minimum: int
+    """The table minimum from which everything is reckoned."""
+    minima: Mapping[str, int]
+    """Minimum stake by bet type."""
+    maxima: Mapping[str, int]
+    """Maximum by bet type, for one player on one chance, summed over the tableaux of the apparatus."""
+    requirements: Mapping[str, str]
+    """Requirement behind each maximum."""
+
+
+def below_minimum(stake: Stake, limits: Limits) -> Refusal | None:
+    """A refusal when the stake is under the minimum of its type."""
+    least = limits.minima.get(stake.type, limits.minimum)
+    if stake.cents >= least:
+        return None
+    return Refusal(
+        code="sous_le_minimum",
+        requirement="R-GEN-10",
+        text=text("sous_le_minimum", cents=stake.cents, least=least),
+    )
+
+
+def above_maximum(spot: Spot, cents: int, others: Iterable[Stake], player: str, limits: Limits) -> Refusal | None:
+    """A refusal when `cents` on `spot`, with the player's other stakes on the same chance, exceed the maximum.
+
+    `others` are the player's stakes on every other tableau of the apparatus (R-BO-20; reading for the other games).
+    """
+    most = limits.maxima.get(spot.type)
+    if most is None:
+        return None
+    total = cents + sum(
+        stake.cents
+        for stake in others
+        if stake.player == player and stake.type == spot.type and frozenset(stake.on) == frozenset(spot.on)
+    )
+    if total <= most:
+        return None
+    return Refusal(
+        code="au_dessus_du_maximum",
+        requirement=limits.requirements[spot.type],
+        text=text("au_dessus_du_maximum", total=total, most=most, excess=total - most),
+    )
+
+
+def by_multiples(layout: Layout, minimum: int, minima: Mapping[str, int] | None = None) -> Limits:
+    """Limits that are fixed multiples of the minimum (roue, roulettes)."""
+    return Limits(
+        minimum=minimum,
+        minima=dict(minima or {}),
+        maxima={kind.type: kind.max_multiple * minimum for kind in layout.kinds.values()},
+        requirements={kind.type: kind.limit_requirement for kind in layout.kinds.values()},
+    )
