@@ -72,6 +72,8 @@ class Stake:
     at_ns: int = 0
     until_ns: int = 0
     """When its last chip was put down."""
+    last_cents: int = 0
+    """Size of that last placement: only it is late when the call turns out to have come before it."""
     person: bool = False
     """Entered by a person: the amount is meant to be complete, so the minimum is judged at once."""
     doubt: str = ""

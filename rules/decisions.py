@@ -185,6 +185,7 @@ class Transfer:
     target: str
     cents: Fraction
     why: str
+    tableau: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,8 @@ def transfers(lines: Iterable[Line]) -> tuple[Transfer, ...]:
         if entry.net:
             account, why = player_account(entry.player), f"{entry.status} {entry.id}"
             source, target = (TABLE, account) if entry.net > 0 else (account, TABLE)
-            moved.append(Transfer(source=source, target=target, cents=abs(entry.net), why=why))
+            amount = abs(entry.net)
+            moved.append(Transfer(source=source, target=target, cents=amount, why=why, tableau=entry.tableau))
     return tuple(moved)
 
 

@@ -73,6 +73,8 @@ class TableState:
     """How many stake ids were given out."""
     before: tuple[Stake, ...] = ()
     """The stakes as they stood when the coup was settled, for a settlement after a revision."""
+    offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Choices still open, by stake id."""
     doubts: tuple[Doubt, ...] = ()
     timers: tuple[Armed, ...] = ()
     lost: tuple[str, ...] = ()
