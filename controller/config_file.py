@@ -1,0 +1,532 @@
+"""Reads and checks a configuration: a TOML file becomes a `Config`, or is refused with everything wrong in it.
+
+`config/tables/*.toml` are the shipped tables and the reference of the form. Nothing here is guessed: an unknown key, a
+role that names no device, a pin used twice or a limit that the text forbids is refused with file, key, value and what
+is allowed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import difflib
+import enum
+import importlib
+import re
+import tomllib
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from controller.config import (
+    SCHEMA,
+    Chip,
+    Config,
+    Device,
+    Flight,
+    Key,
+    Lamp,
+    Line,
+    Local,
+    Log,
+    Mqtt,
+    State,
+)
+from controller.errors import ConfigError, Problem, UsageError
+from drivers import base
+from drivers.base import Family
+from rules import game as games
+from rules.bets import Refusal
+from rules.game import Game, House
+from rules.words import CATALOGUE
+
+T = TypeVar("T")
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+"""Sites, tables and people: safe in a topic, a file name and a log line."""
+WORD: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+"""Roles, chips, lamps, buttons: ASCII words."""
+
+
+def tables_folder() -> Path:
+    """Where the shipped tables are: `config/tables` of the source tree, `controller/tables` when installed."""
+    package = Path(__file__).parent
+    source = package.parent / "config" / "tables"
+    return source if source.is_dir() else package / "tables"
+
+
+def shipped_tables() -> dict[str, Path]:
+    """The shipped tables by name (`roue-de-la-chance`)."""
+    return {path.stem: path for path in sorted(tables_folder().glob("*.toml"))}
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The file as plain data; raises ConfigError with line and column when it is no TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(str(path), [Problem("file", None, f"cannot be read: {error.strerror}")]) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), [Problem("file", None, f"is not TOML: {error}")]) from error
+
+
+def load(path: Path) -> Config:
+    """The configuration of this file; raises ConfigError with all its problems."""
+    return from_data(read_toml(path), str(path))
+
+
+def load_for_replay(header: Mapping[str, Any], path: Path | None = None) -> Config:
+    """The configuration of a trace: `path`, else the header's `config`, else the shipped table of the header's `game`.
+
+    The header's `config` is an object of the file's shape (missing sections, and missing keys of `house`, `options` and
+    the single-valued sections, are those of the shipped table of the game), the path of a file, or the name of a
+    shipped table. Raises ConfigError or UsageError.
+    """
+    if path is not None:
+        return load(path)
+    given = header.get("config")
+    game_id = header.get("game")
+    if isinstance(given, str) and given:
+        config = load(_named(given))
+        if game_id not in (None, config.game.id):
+            raise UsageError(f"header: game is {game_id!r} but config {given!r} is a table of {config.game.id!r}")
+        return config
+    if given is not None and not isinstance(given, dict | str):
+        raise UsageError(f"header: config must be an object, a path or a table name, not {given!r}")
+    data: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
+    data.setdefault("game", game_id)
+    if game_id not in (None, data["game"]):
+        raise UsageError(f"header: game is {game_id!r} but its config says {data['game']!r}")
+    return from_data(_completed(data), "header: config")
+
+
+def _named(name: str) -> Path:
+    tables = shipped_tables()
+    if name in tables:
+        return tables[name]
+    if not Path(name).is_file():
+        raise UsageError(f"header: config {name!r} is neither a file nor a shipped table ({', '.join(tables)})")
+    return Path(name)
+
+
+def _completed(data: dict[str, Any]) -> dict[str, Any]:
+    """A partial configuration completed from the shipped table of its game."""
+    for table in shipped_tables().values():
+        shipped = read_toml(table)
+        if shipped.get("game") == data["game"]:
+            merged = shipped | data
+            for section in ("house", "options", "mqtt", "state"):
+                if isinstance(data.get(section), dict):
+                    merged[section] = shipped.get(section, {}) | data[section]
+            return merged
+    existing = ", ".join(sorted(str(read_toml(table).get("game")) for table in shipped_tables().values()))
+    raise UsageError(f"header: no shipped table plays {data['game']!r}; there are: {existing}")
+
+
+# --- checking --------------------------------------------------------------------------------------------------------
+
+_HOUSE: Final[Mapping[str, tuple[int, int]]] = {
+    "declared_minimum_cents": (1, 100_000_000),
+    "tableaux": (1, 16),
+    "rnvp_tolerance_ms": (0, 60_000),
+    "rnvp_late_max_ms": (0, 60_000),
+    "agree_within_ms": (1, 600_000),
+    "draw_max_ms": (1_000, 3_600_000),
+    "choice_max_ms": (1_000, 3_600_000),
+    "max_players": (1, 100),
+}
+"""Lowest and highest value of the house's numbers."""
+
+_SECTIONS: Final = ("house", "options", "chips", "devices", "buttons", "lamps", "mqtt", "state", "flight", "log")
+_DEVICE_KEYS: Final = ("family", "enabled", "chip", "lines", "line", "match", "path", "baud", "active_low", "bias")
+
+
+def from_data(data: Mapping[str, Any], where: str) -> Config:
+    """A configuration from plain data of the file's shape; raises ConfigError with all its problems."""
+    reader = _Reader()
+    config = reader.config(data, where)
+    if reader.problems or config is None:
+        raise ConfigError(where, reader.problems)
+    return config
+
+
+class _Reader:
+    """Reads section by section and collects what is wrong."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def wrong(self, key: str, value: object, allowed: str) -> None:
+        self.problems.append(Problem(key, value, allowed))
+
+    def config(self, data: Mapping[str, Any], where: str) -> Config | None:
+        self.unknown(data, (*_SECTIONS, "schema", "site", "table", "game", "keys", "local"), "")
+        if data.get("schema") != SCHEMA:
+            self.wrong("schema", data.get("schema"), f"this program reads schema {SCHEMA}")
+        site, table = (self.name(data.get(key), key) for key in ("site", "table"))
+        sections = {name: self.table(data.get(name, {}), name) for name in _SECTIONS}
+        game = self.game(data.get("game"))
+        options = self.game_options(game, sections["options"])
+        house = self.house(sections["house"], options)
+        chips = self.chips(sections["chips"])
+        devices = self.devices(sections["devices"], chips) | self.buttons(sections["buttons"], chips)
+        lamps = self.lamps(sections["lamps"], chips)
+        self.pins(devices, lamps)
+        self.roles(sections["house"], sections["devices"])
+        if game is not None and house is not None and options is not None:
+            self.law(game, house)
+        mqtt = self.section(Mqtt, sections["mqtt"], "mqtt")
+        self.url(mqtt)
+        state = self.section(State, sections["state"], "state")
+        self.paths(mqtt, state)
+        flight = self.section(Flight, sections["flight"], "flight")
+        log = self.section(Log, sections["log"], "log")
+        keys = self.keys(data.get("keys", []))
+        local = self.local(data.get("local", []))
+        if self.problems or game is None or house is None or not (mqtt and state and flight and log):
+            return None
+        return Config(
+            where=where,
+            site=site,
+            table=table,
+            game=game,
+            house=house,
+            chips=chips,
+            devices=devices,
+            lamps=lamps,
+            mqtt=mqtt,
+            state=state,
+            flight=flight,
+            log=log,
+            keys=keys,
+            local=local,
+        )
+
+    # the parts, in the order of the file
+
+    def game(self, game_id: object) -> Game | None:
+        try:
+            return games.load(str(game_id))
+        except LookupError:
+            self.wrong("game", game_id, f"no such game; there are: {', '.join(known_game_ids())}")
+            return None
+
+    def game_options(self, game: Game | None, data: Mapping[str, Any]) -> Any:
+        return None if game is None else self.section(game.options, data, "options")
+
+    def house(self, data: Mapping[str, Any], options: Any) -> House | None:
+        house = self.section(House, data, "house", but=("options",), extra={"options": options}, ranges=_HOUSE)
+        if house is not None and house.rnvp_late_max_ms < house.rnvp_tolerance_ms:
+            allowed = f"at least rnvp_tolerance_ms ({house.rnvp_tolerance_ms})"
+            self.wrong("house.rnvp_late_max_ms", house.rnvp_late_max_ms, allowed)
+        for code in house.raise_to_held if house is not None else ():
+            self.one_of(code, CATALOGUE, "house.raise_to_held", "the code of a breach")
+        return house
+
+    def law(self, game: Game, house: House) -> None:
+        """What only the game can judge: the declared minimum and the limits that follow from it."""
+        limits = game.limits(game.layout(house.options), house, house.declared_minimum_cents, {})
+        if isinstance(limits, Refusal):
+            text = f"{limits.text} ({limits.requirement})"
+            self.wrong("house.declared_minimum_cents", house.declared_minimum_cents, text)
+
+    def chips(self, data: Mapping[str, Any]) -> dict[str, Chip]:
+        chips: dict[str, Chip] = {}
+        for name, section in data.items():
+            self.word(name, f"chips.{name}")
+            chip = self.section(Chip, self.table(section, f"chips.{name}"), f"chips.{name}")
+            if chip is None:
+                continue
+            path = f"/dev/{chip.path}" if chip.path.startswith("gpiochip") else chip.path
+            self.absolute(path, f"chips.{name}.path")
+            if path in [other.path for other in chips.values()]:
+                self.wrong(f"chips.{name}.path", path, "is the path of another chip already")
+            chips[name] = Chip(path=path)
+        return chips
+
+    def devices(self, data: Mapping[str, Any], chips: Mapping[str, Chip]) -> dict[str, Device]:
+        devices = {}
+        for role, given in data.items():
+            at = f"devices.{role}"
+            self.word(role, at)
+            section = self.table(given, at)
+            family = self.family(section.get("family"), f"{at}.family")
+            if family is not None and (device := self.device(role, family, section, chips, at, "as_is")):
+                devices[role] = device
+        return devices
+
+    def buttons(self, data: Mapping[str, Any], chips: Mapping[str, Chip]) -> dict[str, Device]:
+        devices = {}
+        for code, given in data.items():
+            at = f"buttons.{code}"
+            self.word(code, at)
+            section = self.table(given, at)
+            if "family" in section:
+                self.wrong(f"{at}.family", section["family"], "a button has no family key")
+            family = self.family("buttons", at)
+            if family is not None and (device := self.device(f"button.{code}", family, section, chips, at, "pull_up")):
+                devices[device.role] = device
+        return devices
+
+    def family(self, name: object, at: str) -> Family | None:
+        if isinstance(name, str) and name in base.known_families():
+            return base.load(name)
+        self.wrong(at, name, f"no such device family; there are: {', '.join(base.known_families())}")
+        return None
+
+    def device(
+        self, role: str, family: Family, data: Mapping[str, Any], chips: Mapping[str, Chip], at: str, bias: str
+    ) -> Device | None:
+        before = len(self.problems)
+        own = {key: value for key, value in data.items() if key not in _DEVICE_KEYS}
+        edges = family.kind == "edges"
+        pins = "lines" if family.lines else "line"
+        common = ("enabled", "chip", "bias", "active_low", pins) if edges else ("enabled", "match", "path", "baud")
+        for key in data:
+            if key in _DEVICE_KEYS and key not in (*common, "family"):
+                self.wrong(f"{at}.{key}", data[key], f"a device of family {family.name} has: {', '.join(common)}")
+        options = self.section(family.options, own, at, known=common)
+        enabled = self.value(data.get("enabled", True), bool, f"{at}.enabled")
+        parts = self.edge_device(role, family, data, chips, at, bias) if edges else self.byte_device(family, data, at)
+        if len(self.problems) > before:
+            return None
+        return Device(role=role, family=family, options=options, enabled=enabled, **parts)
+
+    def edge_device(
+        self, role: str, family: Family, data: Mapping[str, Any], chips: Mapping[str, Chip], at: str, bias: str
+    ) -> dict[str, Any]:
+        self.one_of(data.get("chip"), chips, f"{at}.chip", "a chip of [chips]")
+        electric = {
+            "active_low": data.get("active_low", bias == "pull_up"),
+            "bias": data.get("bias", bias),
+        }
+        if family.lines:
+            given = self.table(data.get("lines", {}), f"{at}.lines")
+            self.unknown(given, family.lines, f"{at}.lines")
+            offsets = {name: given.get(name) for name in family.lines}
+        else:
+            offsets = {"": data.get("line")}
+        lines = {}
+        for name, offset in offsets.items():
+            key = f"{at}.lines.{name}" if name else f"{at}.line"
+            if offset is None:
+                self.wrong(key, None, "missing: the offset of the line on its chip, 0 to 63")
+            elif (line := self.section(Line, {"offset": offset, **electric}, at, named={"offset": key})) is not None:
+                lines[f"{role}.{name}" if name else role] = line
+        return {"chip": data.get("chip", ""), "lines": lines}
+
+    def byte_device(self, family: Family, data: Mapping[str, Any], at: str) -> dict[str, Any]:
+        match = self.value(data.get("match", {}), dict[str, str], f"{at}.match") or {}
+        path = self.value(data.get("path", ""), str, f"{at}.path") or ""
+        if bool(match) == bool(path):
+            allowed = 'either match (udev properties such as { ID_SERIAL_SHORT = "..." }) or path (a tty), exactly one'
+            self.wrong(at, {"match": match, "path": path}, allowed)
+        if path:
+            self.absolute(path, f"{at}.path")
+        baud = self.value(data.get("baud", family.baud), Annotated[int, Meta(ge=300, le=4_000_000)], f"{at}.baud")
+        return {"match": match, "path": path, "baud": baud}
+
+    def lamps(self, data: Mapping[str, Any], chips: Mapping[str, Chip]) -> dict[str, Lamp]:
+        lamps = {}
+        for name, given in data.items():
+            at = f"lamps.{name}"
+            self.word(name, at)
+            lamp = self.section(Lamp, self.table(given, at), at)
+            if lamp is not None:
+                self.one_of(lamp.chip, chips, f"{at}.chip", "a chip of [chips]")
+                lamps[name] = lamp
+        return lamps
+
+    def pins(self, devices: Mapping[str, Device], lamps: Mapping[str, Lamp]) -> None:
+        """No line of a chip may serve two purposes."""
+        uses = [(d.chip, line.offset, role) for d in devices.values() for role, line in d.lines.items()]
+        uses += [(lamp.chip, lamp.line, f"lamps.{name}") for name, lamp in lamps.items()]
+        taken: dict[tuple[str, int], str] = {}
+        for chip, offset, user in uses:
+            owner = taken.setdefault((chip, offset), user)
+            if owner != user:
+                self.wrong(user, offset, f"line {offset} of chip {chip!r} is that of {owner} already")
+
+    def roles(self, house: Mapping[str, Any], devices: Mapping[str, Any]) -> None:
+        """Sources and draw devices must be devices that exist."""
+        for key in ("sources", "draw_devices"):
+            named = house.get(key, [])
+            if not isinstance(named, list | tuple):
+                continue
+            if not named:
+                self.wrong(f"house.{key}", None, f"missing: at least one of the devices ({', '.join(devices)})")
+            for role in named:
+                self.one_of(role, devices, f"house.{key}", "the role of a device in [devices]")
+            if len(set(named)) < len(named):
+                self.wrong(f"house.{key}", named, "names a device twice")
+
+    def url(self, mqtt: Mqtt | None) -> None:
+        if mqtt is not None and not re.fullmatch(r"mqtts?://[^/:@\s]+(:[1-9][0-9]{0,4})?", mqtt.url):
+            self.wrong("mqtt.url", mqtt.url, "mqtt://HOST:PORT or mqtts://HOST:PORT (user and password have own keys)")
+
+    def paths(self, mqtt: Mqtt | None, state: State | None) -> None:
+        if state is not None:
+            self.absolute(state.folder, "state.folder")
+            self.absolute(state.socket, "state.socket")
+            if len(state.socket.encode()) > 107:
+                self.wrong("state.socket", state.socket, "the path of a Unix socket has at most 107 bytes")
+        for key, path in (
+            ("mqtt.password_file", mqtt and mqtt.password_file),
+            ("mqtt.ca_file", mqtt and mqtt.ca_file),
+            ("state.signing_key_file", state and state.signing_key_file),
+        ):
+            if path:
+                self.absolute(path, key)
+
+    def keys(self, data: object) -> tuple[Key, ...]:
+        keys: list[Key] = []
+        for number, given in enumerate(self.tables(data, "keys"), 1):
+            at = f"keys[{number}]"
+            key = self.section(Key, self.table(given, at), at)
+            if key is None:
+                continue
+            self.name(key.name, f"{at}.name")
+            if key.name in [other.name for other in keys]:
+                self.wrong(f"{at}.name", key.name, "is the name of another key already")
+            self.public(key.public, f"{at}.public")
+            keys.append(key)
+        return tuple(keys)
+
+    def public(self, text: str, at: str) -> None:
+        try:
+            raw = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raw = b""
+        if len(raw) != 32:
+            self.wrong(at, text, "base64 of the 32 bytes of an Ed25519 public key (`tablectl keygen FILE` prints it)")
+        elif not any(raw):
+            self.wrong(at, text, "is a placeholder; put the key that `tablectl keygen FILE` prints")
+
+    def local(self, data: object) -> tuple[Local, ...]:
+        people = []
+        for number, given in enumerate(self.tables(data, "local"), 1):
+            at = f"local[{number}]"
+            entry = self.section(Local, self.table(given, at), at)
+            if entry is not None and bool(entry.user) == bool(entry.group):
+                self.wrong(at, {"user": entry.user, "group": entry.group}, "either a Unix user or a Unix group")
+            if entry is not None:
+                people.append(entry)
+        return tuple(people)
+
+    # tools
+
+    def table(self, value: object, at: str) -> Mapping[str, Any]:
+        if isinstance(value, Mapping):
+            return value
+        self.wrong(at, value, "must be a table")
+        return {}
+
+    def tables(self, value: object, at: str) -> Iterable[object]:
+        if isinstance(value, list):
+            return value
+        self.wrong(at, value, f"must be an array of tables: [[{at}]]")
+        return ()
+
+    def unknown(self, data: Mapping[str, Any], allowed: Iterable[str], at: str) -> None:
+        names = list(allowed)
+        for key in data:
+            if key not in names:
+                near = difflib.get_close_matches(key, names, 1)
+                hint = f" (did you mean {near[0]}?)" if near else ""
+                path = f"{at}.{key}" if at else key
+                self.wrong(path, data[key], f"unknown key{hint}; allowed: {', '.join(names) or 'none'}")
+
+    def one_of(self, value: object, allowed: Iterable[str], at: str, what: str) -> None:
+        names = list(allowed)
+        if value not in names:
+            shown = ", ".join(names) if len(names) < 40 else f"one of {len(names)}"
+            self.wrong(at, value, f"must be {what}: {shown or 'there are none'}")
+
+    def value(self, value: object, kind: Any, at: str) -> Any:
+        try:
+            return msgspec.convert(value, type=kind, dec_hook=_fraction)
+        except msgspec.ValidationError as error:
+            self.wrong(at, value, _allowed(kind, str(error)))
+            return None
+
+    def section(
+        self,
+        kind: Callable[..., T],
+        data: Mapping[str, Any],
+        at: str,
+        *,
+        but: tuple[str, ...] = (),
+        known: tuple[str, ...] = (),
+        extra: Mapping[str, Any] | None = None,
+        named: Mapping[str, str] | None = None,
+        ranges: Mapping[str, tuple[int, int]] | None = None,
+    ) -> T | None:
+        """A dataclass from a section: every key checked; None when something is wrong.
+
+        `but` are fields not read here, `known` keys that others read, `named` other paths for the messages.
+        """
+        before = len(self.problems)
+        hints = typing.get_type_hints(kind, include_extras=True)
+        fields = [f for f in dataclasses.fields(kind) if f.init and f.name not in but]  # type: ignore[arg-type]
+        self.unknown(data, [*known, *(f.name for f in fields)] if known else [f.name for f in fields], at)
+        values: dict[str, Any] = dict(extra or {})
+        for f in fields:
+            path = (named or {}).get(f.name, f"{at}.{f.name}")
+            if f.name in data:
+                low, high = (ranges or {}).get(f.name, (None, None))
+                hint = Annotated[int, Meta(ge=low, le=high)] if low is not None else hints[f.name]
+                values[f.name] = self.value(data[f.name], hint, path)
+            elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
+                self.wrong(path, None, f"missing: {_allowed(hints[f.name], 'must be given')}")
+        if len(self.problems) > before:
+            return None
+        try:
+            return kind(**values)
+        except ValueError as error:
+            self.wrong(at, None, str(error))
+            return None
+
+    def word(self, value: str, at: str) -> None:
+        if not WORD.fullmatch(value):
+            self.wrong(at, value, "must be a word of a-z, 0-9 and _ that begins with a letter")
+
+    def name(self, value: object, at: str) -> str:
+        if isinstance(value, str) and NAME.fullmatch(value):
+            return value
+        self.wrong(at, value, "must be 1 to 63 characters of A-Z, a-z, 0-9, - and _, not beginning with - or _")
+        return ""
+
+    def absolute(self, path: str, at: str) -> None:
+        if not path.startswith("/"):
+            self.wrong(at, path, "must be an absolute path")
+
+
+def known_game_ids() -> list[str]:
+    """Ids of all games (imports every game module: for messages only)."""
+    modules = games.known_games().values()
+    return sorted(game_id for module in modules for game_id in importlib.import_module(module).GAMES)
+
+
+def _allowed(kind: Any, problem: str) -> str:
+    """The problem in words, with the values of a closed list."""
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return f"allowed: {', '.join(str(member.value) for member in kind)}"
+    if typing.get_origin(kind) is Literal:
+        return f"allowed: {', '.join(map(str, typing.get_args(kind)))}"
+    if typing.get_origin(kind) is Annotated:
+        for meta in kind.__metadata__:
+            if isinstance(meta, Meta) and meta.ge is not None:
+                return f"a whole number from {meta.ge}" + (f" to {meta.le}" if meta.le is not None else "")
+    return problem.replace("`", "").replace(" - at $", " at ")
+
+
+def _fraction(kind: type, value: Any) -> Any:
+    if kind is Fraction and isinstance(value, str):
+        return Fraction(value)
+    raise NotImplementedError
