@@ -220,6 +220,8 @@ class Game:
     minimum_change: Literal["seance", "reopen"]
     """When the minimum may change after the opening: at the next seance only, or by closing and reopening."""
     needs: tuple[Needed, ...]
+    public_options: frozenset[str] = frozenset()
+    """Names of the options that `cmd/options` may set before a seance."""
     hear: Callable[[Any, Fact, Context], Heard]
     check: Callable[[Stake, Layout, House], Refusal | None]
     """May this bet stand at all (combination, chips)? Limits are the table's business."""
@@ -227,6 +229,8 @@ class Game:
     """stakes, outcome, coup -> choices by stake id."""
     settle: Callable[[Sequence[Stake], Outcome, Any, Any], Settlement]
     """stakes, outcome, coup, options -> settlement of one coup over all tableaux."""
+    value: Callable[[Outcome], int | str]
+    """What sources must agree on in an outcome (its number, its colour)."""
     announce: Callable[[Outcome], str]
     """The result in French as the text words it."""
     read: Callable[[int | str, Any], Outcome | None]

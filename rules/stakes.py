@@ -1,0 +1,214 @@
+"""Stakes: placing, withdrawing, closing, and what to do with one that may have come too late (R-GEN-05)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rules.bets import On, Refusal, Stake, spot_id
+from rules.decisions import BetsClosed, Phase, Severity, StakeAccepted, StakeDoubtful, StakeRefused
+from rules.desk import Desk
+from rules.facts import ChipPlaced, ChipRemoved, Origin
+from rules.game import Close, Found
+from rules.limits import above_maximum, below_minimum
+from rules.state import Doubt
+from rules.words import text
+
+OPEN = frozenset({Phase.MISES_OUVERTES, Phase.LANCE})
+"""Phases in which stakes are taken (a coup whose bets are closed is in neither)."""
+
+
+def parse_spot(spot: str) -> tuple[str, On]:
+    """A spot id taken apart, whether the layout has it or not: `cheval:11-14` -> (`cheval`, (11, 14))."""
+    bet_type, _, numbers = spot.partition(":")
+    words = numbers.split("-") if numbers else []
+    return bet_type, tuple(int(word) if word.isdecimal() and str(int(word)) == word else word for word in words)
+
+
+def refuse(desk: Desk, fact: ChipPlaced, refusal: Refusal) -> None:
+    """Push the chips back."""
+    desk.say(
+        StakeRefused(
+            code=refusal.code,
+            requirement=refusal.requirement,
+            text=refusal.text,
+            player=fact.player,
+            tableau=fact.tableau,
+            spot=fact.spot,
+            cents=fact.cents,
+        )
+    )
+
+
+def push_back(desk: Desk, stake: Stake, cents: int, refusal: Refusal) -> None:
+    """Push back chips that had been accepted."""
+    desk.say(
+        StakeRefused(
+            code=refusal.code,
+            requirement=refusal.requirement,
+            text=refusal.text,
+            player=stake.player,
+            tableau=stake.tableau,
+            spot=spot_id(stake.type, stake.on),
+            cents=cents,
+        )
+    )
+
+
+def accepted(stake: Stake) -> StakeAccepted:
+    """The decision that tells how a stake stands."""
+    return StakeAccepted(
+        id=stake.id, player=stake.player, tableau=stake.tableau, type=stake.type, on=stake.on, cents=stake.cents
+    )
+
+
+def late() -> Refusal:
+    """Why a stake after rien ne va plus does not exist."""
+    return Refusal(code="mise_tardive", requirement="R-GEN-05", text=text("mise_tardive"))
+
+
+def place(desk: Desk, fact: ChipPlaced) -> None:
+    """Take, refuse or doubt chips put on the layout; the coup exists or the table is not playing."""
+    state = desk.state
+    if state.interrupted or state.coup is None or state.phase is Phase.LITIGE:
+        refuse(desk, fact, Refusal(code="table_fermee", requirement="R-GEN-05", text=text("table_fermee")))
+        return
+    closed_at, closed_until = desk.coup.closed_at_ns, desk.coup.closed_until_ns
+    if closed_at is not None and closed_until is not None:
+        if fact.at_ns > closed_until:
+            refuse(desk, fact, late())
+            return
+        if fact.until_ns >= closed_at:
+            stake = as_stake(desk, fact)
+            if isinstance(stake, Refusal):
+                refuse(desk, fact, stake)
+                return
+            doubt(desk, stake, fact.cents)
+            return
+    stake = as_stake(desk, fact)
+    if isinstance(stake, Refusal):
+        refuse(desk, fact, stake)
+        return
+    keep(desk, stake)
+    desk.say(accepted(stake))
+    most = desk.house.max_players
+    if most is not None and len({entry.player for entry in desk.state.stakes}) > most:
+        desk.found(Found(code="trop_de_joueurs", requirement="R-RC-02", severity=Severity.NOTED, args={"most": most}))
+
+
+def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
+    """The stake as it would stand with these chips, or why it may not."""
+    if not 1 <= fact.tableau <= desk.house.tableaux:
+        return Refusal(
+            code="tableau_inconnu", requirement="R-BO-02", text=text("tableau_inconnu", most=desk.house.tableaux)
+        )
+    if fact.cents <= 0:
+        return Refusal(code="montant_impossible", requirement="R-GEN-02", text=text("montant_impossible"))
+    bet_type, on = parse_spot(fact.spot)
+    spot = desk.layout.find(bet_type, on)
+    there = next(
+        (
+            stake
+            for stake in desk.state.stakes
+            if (stake.player, stake.tableau, stake.type) == (fact.player, fact.tableau, bet_type)
+            and frozenset(stake.on) == frozenset(on)
+            and not stake.carried
+        ),
+        None,
+    )
+    stake = Stake(
+        id=there.id if there else f"m{desk.state.stakes_made + 1}",
+        player=fact.player,
+        type=bet_type,
+        on=spot.on if spot else on,
+        cents=fact.cents + (there.cents if there else 0),
+        tableau=fact.tableau,
+        at_ns=fact.at_ns,
+        until_ns=fact.until_ns,
+        last_cents=fact.cents,
+        person=fact.origin is Origin.PERSON,
+    )
+    refusal = desk.game.check(stake, desk.layout, desk.house)
+    if refusal is not None:
+        return refusal
+    limits = desk.state.limits
+    if spot is None or limits is None:
+        return Refusal(code="table_fermee", requirement="R-GEN-05", text=text("table_fermee"))
+    others = [s for s in desk.state.stakes if s.tableau != fact.tableau and not s.carried]
+    return (
+        above_maximum(spot, stake.cents, others, fact.player, limits)
+        or (below_minimum(stake, limits) if stake.person else None)
+        or stake
+    )
+
+
+def keep(desk: Desk, stake: Stake) -> None:
+    """Put a stake on the layout, in place of the one with its id."""
+    known = {entry.id: entry for entry in desk.state.stakes}
+    made = desk.state.stakes_made + (stake.id not in known)
+    known[stake.id] = stake
+    desk.set(stakes=tuple(entry for entry in known.values() if entry.cents), stakes_made=made)
+
+
+def doubt(desk: Desk, stake: Stake, cents: int) -> None:
+    """Set chips apart of which nobody can say whether they were in time."""
+    made = desk.state.stakes_made + 1
+    why = text("mise_douteuse")
+    apart = replace(stake, id=f"m{made}", cents=cents, last_cents=cents, doubt=why)
+    desk.set(stakes_made=made, doubts=(*desk.state.doubts, Doubt(stake=apart, coup=desk.coup.no)))
+    desk.say(StakeDoubtful(id=apart.id, why=why))
+
+
+def withdraw(desk: Desk, fact: ChipRemoved) -> None:
+    """Chips are taken from the layout: free before the close and after the payment, noted in between."""
+    bet_type, on = parse_spot(fact.spot)
+    stake = next(
+        (
+            entry
+            for entry in desk.state.stakes
+            if (entry.player, entry.tableau, entry.type) == (fact.player, fact.tableau, bet_type)
+            and frozenset(entry.on) == frozenset(on)
+        ),
+        None,
+    )
+    if stake is None or desk.state.coup is None:
+        desk.ignore("rien_a_retirer")
+        return
+    closed = desk.coup.closed_at_ns is not None and desk.state.phase is not Phase.REGLEMENT
+    if stake.carried or (closed and fact.until_ns >= (desk.coup.closed_at_ns or 0)):
+        code = "prison_intouchable" if stake.carried else "mise_retiree_apres_cloture"
+        desk.found(Found(code=code, requirement="R-GEN-05", severity=Severity.NOTED, args={"player": fact.player}))
+        return
+    left = replace(stake, cents=max(0, stake.cents - fact.cents))
+    keep(desk, left)
+    desk.say(accepted(left))
+
+
+def close(desk: Desk, effect: Close) -> None:
+    """Close the bets as of the effect's interval and judge the stakes that lie there (R-GEN-05)."""
+    if desk.coup.closed_at_ns is not None:
+        return
+    desk.set_coup(closed_at_ns=effect.at_ns, closed_until_ns=effect.until_ns, closed_how=effect.how)
+    desk.mark("closed", effect.at_ns)
+    desk.say(BetsClosed(at_ns=effect.at_ns, how=effect.how))
+    limits = desk.state.limits
+    for stake in desk.state.stakes:
+        if stake.carried:
+            continue
+        in_time = before_close(desk, stake, effect)
+        if limits is not None and in_time.cents and (refusal := below_minimum(in_time, limits)):
+            keep(desk, replace(in_time, cents=0))
+            push_back(desk, in_time, in_time.cents, refusal)
+    desk.go(Phase.JEUX_FAITS)
+
+
+def before_close(desk: Desk, stake: Stake, effect: Close) -> Stake:
+    """The part of a stake that was down before the close; the rest is pushed back or set apart as doubtful."""
+    if not stake.last_cents or stake.until_ns < effect.at_ns:
+        return stake
+    in_time = replace(stake, cents=stake.cents - stake.last_cents, last_cents=0)
+    keep(desk, in_time)
+    if stake.at_ns > effect.until_ns:
+        push_back(desk, stake, stake.last_cents, late())
+    else:
+        doubt(desk, stake, stake.last_cents)
+    return in_time

@@ -1,0 +1,313 @@
+"""The verdict: do the sources agree, what status has the coup, who is paid, and what a person may still change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, Literal
+
+from rules import stakes
+from rules.bets import Stake
+from rules.decisions import Announce, CoupEnded, Offer, Phase, PhaseChanged, Settled, Severity, Status
+from rules.desk import MS, Desk
+from rules.facts import Chosen, Fact, Origin, SpinStarted
+from rules.game import Coup, Found, Outcome, Reading
+from rules.settlement import line, transfers
+from rules.state import Doubt
+
+DRAW_TIMERS: Final = ("tirage", "accord", "rnvp")
+HEALED_BY_HAND: Final = frozenset(
+    {
+        "appareil_perdu",
+        "case_inconnue",
+        "entrees_perdues",
+        "resultat_recupere",
+        "source_manquante",
+        "sources_en_desaccord",
+        "tirage_non_observe",
+        "tirage_sans_resultat",
+    }
+)
+"""Breaches that say only that the instruments failed: a manual result by two named persons answers them (67-15)."""
+
+
+def open_coup(desk: Desk) -> None:
+    """Begin the next coup (`Table.step` hands it the actuation that waited for it, if any)."""
+    number = desk.state.coup_no + 1
+    phase = Phase.MISES_OUVERTES
+    desk.set(coup=desk.game.coup(no=number), coup_no=number, before=(), offers={}, phase=phase)
+    desk.say(PhaseChanged(phase=phase, coup=number))
+
+
+def remember(desk: Desk, turn: SpinStarted, *, waits: bool) -> None:
+    """Keep the sense of an actuation that no running coup can hear (R-GEN-07)."""
+    earlier = desk.state.waiting_turn
+    if earlier is not None:
+        desk.set(last_direction=earlier.direction)
+    if waits:
+        desk.set(waiting_turn=turn)
+    else:
+        desk.set(last_direction=turn.direction, waiting_turn=None)
+
+
+def flush_waiting(desk: Desk) -> None:
+    """No coup will take the waiting actuation: only the memory keeps it."""
+    if desk.state.waiting_turn is not None:
+        desk.set(last_direction=desk.state.waiting_turn.direction, waiting_turn=None)
+
+
+# --- readings --------------------------------------------------------------------------------------------------------
+
+
+def read(desk: Desk, reading: Reading) -> None:
+    """A source has read the result: wait for the others, or end the coup."""
+    others = tuple(entry for entry in desk.coup.readings if entry.source != reading.source)
+    desk.set_coup(readings=(*others, reading))
+    desk.go(Phase.RESULTAT)
+    weigh(desk, waited=False)
+
+
+def settled_values(readings: Sequence[Reading]) -> set[int | str]:
+    """The different values that the sources vouch for; a doubtful reading follows whoever confirms one of its two."""
+    firm = {entry.value for entry in readings if entry.or_value is None}
+    for entry in readings:
+        if entry.or_value is not None and not firm & {entry.value, entry.or_value}:
+            firm.add(entry.value)
+    return firm
+
+
+def weigh(desk: Desk, *, waited: bool) -> None:
+    """End the coup when the sources agree, disagree, or have been waited for long enough."""
+    readings = desk.coup.readings
+    values = settled_values(readings)
+    if len(values) > 1:
+        told = ", ".join(f"{entry.source} {entry.value}" for entry in readings)
+        desk.found(
+            Found(code="sources_en_desaccord", requirement="R-GEN-08", severity=Severity.HELD, args={"told": told})
+        )
+        finish(desk, None)
+        return
+    if any(entry.or_value is not None for entry in readings) and all(entry.or_value is not None for entry in readings):
+        desk.announce("confirmer_la_case")
+        return  # only the eye can tell: wait for a person, at most until the draw's own time is over
+    missing = [source for source in desk.house.sources if all(entry.source != source for entry in readings)]
+    if missing and not waited:
+        if all(timer.name != "accord" for timer in desk.state.timers):
+            desk.arm("accord", desk.house.agree_within_ms * MS, "fire")
+        return
+    for source in missing:
+        needed = source in desk.house.draw_devices
+        severity = Severity.HELD if needed else Severity.NOTED
+        desk.found(Found(code="source_manquante", requirement="R-GEN-08", severity=severity, args={"source": source}))
+    order = {source: rank for rank, source in enumerate(desk.house.sources)}
+    firm = sorted((e for e in readings if e.or_value is None), key=lambda e: order.get(e.source, len(order)))
+    if any(entry.or_value is not None for entry in readings):
+        desk.found(Found(code="case_confirmee", requirement="R-RC-12", severity=Severity.NOTED))
+    if any(entry.recovered for entry in readings) and len(readings) == 1:
+        desk.found(Found(code="resultat_recupere", requirement="R-GEN-08", severity=Severity.HELD))
+    finish(desk, firm[0].outcome)
+
+
+# --- the end of a coup -----------------------------------------------------------------------------------------------
+
+
+def coup_ended(desk: Desk, kind: Literal["first", "resolution", "revision"], status: Status) -> CoupEnded:
+    """The decision that tells how the coup stands now."""
+    coup = desk.coup
+    return CoupEnded(
+        coup=coup.no,
+        partie=desk.state.partie,
+        seance=desk.state.seance,
+        kind=kind,
+        status=status,
+        reasons=coup.breaches,
+        outcome=coup.outcome,
+        direction=coup.direction,
+        travel_counts=coup.travel,
+        per_turn=coup.per_turn,
+        times=coup.times,
+        sources={entry.source: entry.value for entry in coup.readings},
+        recovered=any(entry.recovered for entry in coup.readings),
+        manual=coup.manual,
+    )
+
+
+def finish(desk: Desk, outcome: Outcome | None) -> None:
+    """The draw is over: status by the worst breach, and what follows from it."""
+    desk.set_coup(outcome=outcome, launched=False)
+    desk.mark("ended", desk.fact.at_ns)
+    desk.disarm(*DRAW_TIMERS)
+    status = desk.status()
+    desk.say(coup_ended(desk, "first", status))
+    proceed(desk, status)
+
+
+def proceed(desk: Desk, status: Status) -> None:
+    """Go on after a status: pay, open the next coup, or wait for a person."""
+    if status is Status.VALID:
+        pay(desk)
+    elif status is Status.VOID:
+        desk.announce("coup_nul")
+        desk.set(doubts=tuple(entry for entry in desk.state.doubts if entry.coup != desk.coup.no))
+        open_coup(desk)
+    else:
+        flush_waiting(desk)
+        desk.go(Phase.LITIGE)
+        desk.signal("litige", on=True)
+        desk.alarm("litige", "coup_retenu", coup=desk.coup.no)
+
+
+def pay(desk: Desk) -> None:
+    """Announce the result, offer the choices that the law gives, and settle when nothing is left to choose."""
+    outcome = desk.coup.outcome
+    assert outcome is not None
+    desk.say(Announce(code="resultat", text=desk.game.announce(outcome)))
+    desk.go(Phase.RESULTAT)
+    offers = desk.game.offers(desk.state.stakes, outcome, desk.coup)
+    if not offers:
+        settle(desk)
+        return
+    desk.set(offers=dict(offers))
+    for stake in desk.state.stakes:
+        if stake.id in offers:
+            desk.say(Offer(player=stake.player, tableau=stake.tableau, what=stake.id, choices=tuple(offers[stake.id])))
+    desk.go(Phase.CHOIX)
+    desk.arm("choix", desk.house.choice_max_ms * MS, "restart")
+
+
+def choose(desk: Desk, fact: Chosen) -> bool:
+    """A player's choice about one stake, or about all his open offers; False when it answers no offer."""
+    mine = [
+        stake
+        for stake in desk.state.stakes
+        if stake.id in desk.state.offers
+        and (stake.player, stake.tableau) == (fact.player, fact.tableau)
+        and fact.what in {stake.id, "zero"}
+        and fact.value in desk.state.offers[stake.id]
+    ]
+    for stake in mine:
+        stakes.keep(desk, replace(stake, choices=(*stake.choices, fact.value)))
+    chosen = {stake.id for stake in mine}
+    desk.set(offers={name: choices for name, choices in desk.state.offers.items() if name not in chosen})
+    if mine and not desk.state.offers:
+        settle(desk)
+    return bool(mine)
+
+
+def settle(desk: Desk) -> None:
+    """Settle the coup on every tableau; what lives on stays on the layout."""
+    desk.disarm("choix")
+    outcome, coup = desk.coup.outcome, desk.coup
+    assert outcome is not None
+    before = desk.state.stakes
+    settlement = desk.game.settle(before, outcome, coup, desk.house.options)
+    tableau_of = {stake.id: stake.tableau for stake in before}
+    for tableau in range(1, desk.house.tableaux + 1):
+        lines = tuple(entry for entry in settlement.lines if entry.tableau == tableau)
+        groups = (tuple(name for name in group if tableau_of[name] == tableau) for group in settlement.order)
+        players = {entry.player for entry in lines}
+        walk = (tuple(name for name in group if name in players) for group in settlement.player_order)
+        desk.say(
+            Settled(
+                coup=coup.no,
+                tableau=tableau,
+                lines=lines,
+                transfers=tuple(entry for entry in settlement.transfers if entry.tableau == tableau),
+                order=tuple(group for group in groups if group),
+                player_order=tuple(group for group in walk if group),
+            )
+        )
+    desk.set(before=before, stakes=settlement.stay, offers={})
+    keep_doubts(desk)
+    desk.go(Phase.REGLEMENT)
+
+
+def keep_doubts(desk: Desk) -> None:
+    """Doubtful stakes of this coup remember its outcome, so that they can be settled once they are resolved."""
+    desk.set(
+        doubts=tuple(
+            replace(entry, outcome=desk.coup.outcome, last=desk.coup.last) if entry.coup == desk.coup.no else entry
+            for entry in desk.state.doubts
+        )
+    )
+
+
+# --- what a person may still change ----------------------------------------------------------------------------------
+
+
+def revise(desk: Desk, fact: Fact, reading: Reading) -> None:
+    """A source contradicts a finished coup: it is held anew and its settlement waits (design, source agreement)."""
+    told = f"{fact.source} {reading.value}"
+    desk.set_coup(readings=(*(e for e in desk.coup.readings if e.source != reading.source), reading))
+    desk.found(Found(code="sources_en_desaccord", requirement="R-GEN-08", severity=Severity.HELD, args={"told": told}))
+    desk.set_coup(outcome=None)
+    desk.disarm("choix")
+    if desk.state.before:
+        desk.set(stakes=desk.state.before)
+    desk.set(offers={})
+    desk.say(coup_ended(desk, "revision", Status.HELD))
+    proceed(desk, Status.HELD)
+
+
+def resolve(desk: Desk, status: Status, outcome: Outcome | None, manual: dict[str, object]) -> None:
+    """A named person ends the dispute: valid with an outcome, or void."""
+    desk.set_coup(outcome=outcome if status is Status.VALID else desk.coup.outcome, manual=manual)
+    desk.say(coup_ended(desk, "resolution", status))
+    desk.signal("litige", on=False)
+    desk.clear_alarm("litige")
+    if status is Status.VOID and desk.state.before:
+        lines = tuple(line(stake, "push", 0) for stake in desk.state.before if not stake.carried)
+        for tableau in range(1, desk.house.tableaux + 1):
+            mine = tuple(entry for entry in lines if entry.tableau == tableau)
+            desk.say(Settled(coup=desk.coup.no, tableau=tableau, lines=mine, transfers=(), order=()))
+    proceed(desk, status)
+
+
+def by_hand(desk: Desk, reading: Reading, manual: dict[str, object]) -> None:
+    """A manual result by two named persons: it answers what the instruments could not tell, nothing else (67-15)."""
+    healed = tuple(
+        replace(entry, severity=Severity.NOTED) if entry.code in HEALED_BY_HAND else entry
+        for entry in desk.coup.breaches
+    )
+    desk.set_coup(breaches=healed, readings=(*desk.coup.readings, reading), manual=manual)
+    desk.found(Found(code="resultat_manuel", requirement="R-GEN-08", severity=Severity.NOTED))
+    finish(desk, reading.outcome)
+
+
+def resolve_doubt(desk: Desk, doubt: Doubt, *, counts: bool) -> None:
+    """A person decides about one doubtful stake; if its coup is over, it is settled now on its own."""
+    desk.set(doubts=tuple(entry for entry in desk.state.doubts if entry.stake.id != doubt.stake.id))
+    stake = replace(doubt.stake, doubt="", last_cents=0)
+    if not counts:
+        stakes.push_back(desk, stake, stake.cents, stakes.late())
+        return
+    desk.say(stakes.accepted(stake))
+    if desk.state.coup is not None and desk.coup.no == doubt.coup and desk.state.phase is not Phase.REGLEMENT:
+        stakes.keep(desk, stake)
+    elif doubt.outcome is not None:
+        pay_alone(desk, stake, doubt)
+
+
+def pay_alone(desk: Desk, stake: Stake, doubt: Doubt) -> None:
+    """Settle one stake of a coup that is already over; a choice that it would have had is taken by default."""
+    assert doubt.outcome is not None
+    coup: Coup = desk.game.coup(no=doubt.coup, last=doubt.last)
+    settlement = desk.game.settle((stake,), doubt.outcome, coup, desk.house.options)
+    desk.say(
+        Settled(
+            coup=doubt.coup,
+            tableau=stake.tableau,
+            lines=settlement.lines,
+            transfers=transfers(settlement.lines),
+            order=settlement.order,
+            player_order=settlement.player_order,
+        )
+    )
+
+
+def person_reading(desk: Desk, value: int | str, source: str) -> Reading | None:
+    """A value vouched for by a person, or None when the game has no such result."""
+    outcome = desk.game.read(value, desk.house.options)
+    if outcome is None:
+        return None
+    return Reading(source=source, value=value, outcome=outcome, origin=Origin.PERSON, at_ns=desk.fact.at_ns)
