@@ -1,0 +1,181 @@
+"""An incremental encoder with index on a shaft: from the angle over time to the edges that a kernel would stamp.
+
+Forward (rising angle) the four boundaries of one electrical cycle are A up, B up, A down, B down; backwards the same
+boundaries come in reverse with the opposite polarity. Real discs place them wrong by up to half a count, the disc sits
+a little off centre, and the kernel stamps late. Faults L0 to L4 are those of physics README section 4.3.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from random import Random
+
+from hil.devices.lines import Pulse
+from hil.physics.motion import TURN, Motion
+
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """What goes wrong between the disc and the reader."""
+
+    edge_errors: float = 0.4
+    """Largest misplacement of a boundary in counts (0.5 is what data sheets allow)."""
+    eccentric_rad: float = 0.001
+    """Once-per-turn error of the angle."""
+    latency_us: float = 20.0
+    """Mean of the exponential part of the stamp's delay; 5 us come on top."""
+    lost: float = 0.0
+    """Share of edges that no interrupt was taken for (no trace in the numbering)."""
+    glitches_per_s: float = 0.0
+    half: float = 0.0
+    """Share of glitches of which only one edge is seen."""
+    bursts: int = 0
+    """Queue overflows per motion, of 20 to 400 edges each; they show as holes in the numbering."""
+
+
+LEVELS: Mapping[str, Faults] = {
+    "clean": Faults(edge_errors=0.0, eccentric_rad=0.0, latency_us=0.0),
+    "L0": Faults(),
+    "L1": Faults(lost=1e-5, glitches_per_s=0.1),
+    "L2": Faults(lost=1e-4, glitches_per_s=1.0, half=0.05),
+    "L3": Faults(lost=1e-3, glitches_per_s=10.0, half=0.10),
+    "L4": Faults(lost=1e-3, glitches_per_s=10.0, half=0.10, bursts=2),
+}
+
+
+class Encoder:
+    """The encoder of role `role`; `play` may be called with one piece of motion after the other."""
+
+    def __init__(
+        self, role: str, *, counts_per_turn: int, faults: Faults = LEVELS["L0"], seed: int = 0, index_width: int = 2
+    ) -> None:
+        own = Random(f"encoder {role} {seed}")
+        self.role, self.counts, self.faults = role, counts_per_turn, faults
+        self.off = [own.uniform(-faults.edge_errors, faults.edge_errors) for _ in range(4)]
+        self.phase = own.uniform(0, TURN)
+        self.index_width = index_width
+        self._rng = Random(f"encoder noise {role} {seed}")
+        self._stamp_ns = 0
+
+    def levels_at(self, angle: float) -> dict[str, int]:
+        """Levels of the three lines with the shaft at rest at this angle."""
+        at = self._counts_at(angle)
+        turned = at % self.counts
+        return {
+            f"{self.role}.a": int((at - self.off[0]) % 4 < 2 + self.off[2] - self.off[0]),
+            f"{self.role}.b": int((at - 1 - self.off[1]) % 4 < 2 + self.off[3] - self.off[1]),
+            f"{self.role}.index": int(turned < self.index_width),
+        }
+
+    def play(self, motion: Motion, start_ns: int) -> list[Pulse]:
+        """The edges of this motion whose time 0 is at `start_ns`, as the kernel stamps and numbers them."""
+        pulses = self._disturbed(self._edges(motion), motion)
+        stamped: list[Pulse] = []
+        mean, rng = self.faults.latency_us, self._rng
+        for time, line, level, gap in pulses:
+            late_us = 5.0 + rng.expovariate(1 / mean) if mean else 0.0
+            at_ns = max(self._stamp_ns, start_ns + round(time * SECOND + late_us * 1000))
+            self._stamp_ns = at_ns
+            stamped.append(Pulse(at_ns, f"{self.role}.{line}", level, gap))
+        return stamped
+
+    def _counts_at(self, angle: float) -> float:
+        return (angle + self.faults.eccentric_rad * math.sin(angle - self.phase)) / TURN * self.counts
+
+    def _edges(self, motion: Motion) -> list[tuple[float, str, int]]:
+        """(time, line, level) of every true level change."""
+        counted = Motion(motion.times, type(motion.angles)("d", map(self._counts_at, motion.angles)))
+        ways = [
+            [(time, line, int((sense > 0) == rises)) for time, sense in counted.crossings(spacing, offset)]
+            for line, rises, spacing, offset in (
+                ("a", True, 4, self.off[0]),
+                ("b", True, 4, 1 + self.off[1]),
+                ("a", False, 4, 2 + self.off[2]),
+                ("b", False, 4, 3 + self.off[3]),
+                ("index", True, self.counts, 0),
+                ("index", False, self.counts, self.index_width),
+            )
+        ]
+        return list(merge(*ways))
+
+    def _disturbed(self, edges: Sequence[tuple[float, str, int]], motion: Motion) -> list[tuple[float, str, int, int]]:
+        """The same edges with glitches added, edges lost and queues overflown; the last number is the hole before."""
+        f, rng = self.faults, self._rng
+        wild = list(edges)
+        if f.glitches_per_s and motion.ends > 0:
+            first_levels = self.levels_at(motion.angles[0])
+            calm = {line: [(-math.inf, first_levels[f"{self.role}.{line}"])] for line in "ab"}
+            for time, line, new in edges:
+                if line in calm:
+                    calm[line].append((time, new))
+            time = rng.expovariate(f.glitches_per_s)
+            while time < motion.ends:
+                line = rng.choice("ab")
+                now = calm[line][bisect_right(calm[line], (time, 2)) - 1][1]
+                wild.append((time, line, 1 - now))
+                if rng.random() >= f.half:
+                    wild.append((time + rng.uniform(1e-6, 30e-6), line, now))
+                time += rng.expovariate(f.glitches_per_s)
+            wild.sort(key=lambda edge: edge[0])
+        kept = [(time, line, new, 0) for time, line, new in wild if not f.lost or rng.random() >= f.lost]
+        for _ in range(f.bursts if len(kept) > 1000 else 0):
+            first, length = rng.randrange(200, len(kept) - 600), rng.randint(20, 400)
+            holes: dict[str, int] = {}
+            for _, line, _, gap in kept[first : first + length]:
+                holes[line] = holes.get(line, 0) + 1 + gap
+            del kept[first : first + length]
+            for n in range(first, len(kept)):
+                time, line, new, gap = kept[n]
+                if line in holes:
+                    kept[n] = (time, line, new, gap + holes.pop(line))
+                if not holes:
+                    break
+        return kept
+
+
+def cut_cable(
+    pulses: Sequence[Pulse], levels: Mapping[str, int], out_ns: int, back_ns: int | None, rng: Random
+) -> list[Pulse]:
+    """The same lines with the plug pulled from `out_ns` until `back_ns` (None: for good).
+
+    `levels` are the levels before the first pulse, for the lines that hang on this cable. The pins part one after the
+    other; an open input is pulled up, so lines that were low rise once and then nothing moves any more.
+    """
+    back = math.inf if back_ns is None else back_ns
+
+    def levels_before(at_ns: float) -> dict[str, int]:
+        now = dict(levels)
+        now.update((pulse.line, pulse.level) for pulse in pulses if pulse.at_ns < at_ns and pulse.line in now)
+        return now
+
+    def moving(at_ns: int, held: Mapping[str, int], wanted: Mapping[str, int]) -> list[Pulse]:
+        pins = [line for line in wanted if wanted[line] != held[line]]
+        rng.shuffle(pins)
+        return [Pulse(at_ns + 40_000 * n + rng.randrange(30_000), line, wanted[line]) for n, line in enumerate(pins)]
+
+    pulled_up = dict.fromkeys(levels, 1)
+    seen = [pulse for pulse in pulses if pulse.line not in levels or not out_ns <= pulse.at_ns < back]
+    seen += moving(out_ns, levels_before(out_ns), pulled_up)
+    if back_ns is not None:
+        seen += moving(back_ns, pulled_up, levels_before(back_ns))
+    seen.sort(key=lambda pulse: pulse.at_ns)
+    return seen
+
+
+def contact(line: str, at_ns: int, rng: Random, *, held_ms: int = 180, closed: int = 1) -> list[Pulse]:
+    """A push button pressed and let go: both times the contact bounces for some milliseconds."""
+    pulses: list[Pulse] = []
+    for start_ns, level in ((at_ns, closed), (at_ns + held_ms * 1_000_000, 1 - closed)):
+        time = start_ns
+        pulses.append(Pulse(time, line, level))
+        for _ in range(rng.randint(0, 3)):
+            for bounced in (1 - level, level):
+                time += rng.randint(60_000, 700_000)
+                pulses.append(Pulse(time, line, bounced))
+    return pulses

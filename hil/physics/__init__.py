@@ -1,0 +1,1 @@
+"""Models of the apparatus, written from the physics and never from the product that watches them."""
