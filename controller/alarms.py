@@ -56,7 +56,8 @@ class AlarmBook:
         return [dict(msgspec.to_builtins(alarm)) for alarm in self._alarms.values()]
 
     def _put(self, alarm: Alarm) -> Alarm:
-        self._alarms.pop(alarm.name, None)
         if alarm.active or not alarm.acked:
             self._alarms[alarm.name] = alarm
+        else:
+            del self._alarms[alarm.name]
         return alarm

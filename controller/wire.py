@@ -134,6 +134,7 @@ class ByHand(Message, kw_only=True, frozen=True):
     """Who decided by hand, and why (article 67-15)."""
 
     by: list[str]
+    role: str | UnsetType = UNSET
     why: str
 
 
@@ -304,7 +305,7 @@ class Command(Message, kw_only=True, frozen=True):
     id: Text
     name: Text
     table: Table
-    issued_at: Time
+    issued_at: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$")]
     valid_s: Annotated[int, Meta(ge=1, le=300)]
     operator: Text
     """Name of the person."""
