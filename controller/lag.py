@@ -1,0 +1,92 @@
+"""Measures how late the event loop is and names what kept it (Klipper's latency watcher).
+
+A tick in the loop notes the time; a thread looks at the ticks from outside and, when one is overdue, takes the line
+that the loop's thread is at. The thread wakes five times a second and holds the interpreter for microseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+from types import FrameType
+from typing import Final
+
+from controller.clock import Clock
+
+log = logging.getLogger(__name__)
+
+TICK_S: Final = 0.1
+LOOK_S: Final = 0.2
+LATE_NS: Final = 100_000_000
+"""A tick this late is told."""
+
+
+class LagMeter:
+    """Runs inside the loop's thread; `run` is a task."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._due_ns = 0
+        self._worst_ns = 0
+        self._culprit = ""
+        self._stop = threading.Event()
+        self.late = 0
+        """How often the loop was late."""
+        self.last_culprit = ""
+        """Where the loop was when it was last late; empty when nobody looked in time."""
+
+    def take_worst_ms(self) -> int:
+        """Largest lag since the last call."""
+        worst, self._worst_ns = self._worst_ns, 0
+        return worst // 1_000_000
+
+    async def run(self) -> None:
+        """Tick until cancelled."""
+        loop_thread = threading.get_ident()
+        self._due_ns = self._clock.mono_ns() + int(TICK_S * 1e9)
+        watcher = threading.Thread(target=self._watch, args=(loop_thread,), name="lag", daemon=True)
+        watcher.start()
+        try:
+            while True:
+                await asyncio.sleep(TICK_S)
+                self._ticked(self._clock.mono_ns())
+        finally:
+            self._stop.set()
+            watcher.join()
+
+    def _ticked(self, now_ns: int) -> None:
+        lag_ns = max(0, now_ns - self._due_ns)
+        self._worst_ns = max(self._worst_ns, lag_ns)
+        if lag_ns > LATE_NS:
+            self.late += 1
+            self.last_culprit, self._culprit = self._culprit, ""
+            log.warning("event loop late by %d ms, in %s", lag_ns // 1_000_000, self.last_culprit or "nobody looked")
+        self._due_ns = now_ns + int(TICK_S * 1e9)
+
+    def _watch(self, loop_thread: int) -> None:
+        while not self._stop.wait(LOOK_S):
+            if self._clock.mono_ns() - self._due_ns > LATE_NS:
+                frame = sys._current_frames().get(loop_thread)
+                if frame is not None:
+                    self._culprit = where(frame)
+
+
+def where(frame: FrameType) -> str:
+    """The innermost line of ours on this stack, and the innermost of all when that is another."""
+    inner = _line(frame)
+    ours: FrameType | None = frame
+    while ours is not None and ours.f_globals.get("__name__", "").partition(".")[0] not in (
+        "controller",
+        "drivers",
+        "rules",
+    ):
+        ours = ours.f_back
+    if ours is None or ours is frame:
+        return inner
+    return f"{_line(ours)} > {inner}"
+
+
+def _line(frame: FrameType) -> str:
+    return f"{frame.f_globals.get('__name__', '?')}.{frame.f_code.co_qualname}:{frame.f_lineno}"
