@@ -65,7 +65,7 @@ def differences(expected: Sequence[Mapping[str, Any]], decisions: Iterable[Mappi
 
 
 def like(wanted: Any, seen: Any) -> bool:
-    """Does `seen` agree with everything that `wanted` names?"""
+    """True when `seen` agrees with everything that `wanted` names."""
     if isinstance(wanted, Mapping):
         if set(wanted) == {"between"}:
             low, high = wanted["between"]

@@ -140,12 +140,19 @@ class Encoder:
 
 
 def cut_cable(
-    pulses: Sequence[Pulse], levels: Mapping[str, int], out_ns: int, back_ns: int | None, rng: Random
+    pulses: Sequence[Pulse],
+    levels: Mapping[str, int],
+    out_ns: int,
+    back_ns: int | None,
+    rng: Random,
+    *,
+    parted: bool = False,
 ) -> list[Pulse]:
     """The same lines with the plug pulled from `out_ns` until `back_ns` (None: for good).
 
     `levels` are the levels before the first pulse, for the lines that hang on this cable. The pins part one after the
     other; an open input is pulled up, so lines that were low rise once and then nothing moves any more.
+    `parted`: the plug was out before, so nothing is seen of its parting.
     """
     back = math.inf if back_ns is None else back_ns
 
@@ -161,7 +168,8 @@ def cut_cable(
 
     pulled_up = dict.fromkeys(levels, 1)
     seen = [pulse for pulse in pulses if pulse.line not in levels or not out_ns <= pulse.at_ns < back]
-    seen += moving(out_ns, levels_before(out_ns), pulled_up)
+    if not parted:
+        seen += moving(out_ns, levels_before(out_ns), pulled_up)
     if back_ns is not None:
         seen += moving(back_ns, pulled_up, levels_before(back_ns))
     seen.sort(key=lambda pulse: pulse.at_ns)

@@ -6,8 +6,9 @@ Equation of motion of the free wheel, angle th in the sense of the launch (physi
 
 A peg sits every pitch P. The hanging strap touches the peg ahead; while th is `x` past that peg the strap is bent and
 pushes back with k x. At x = d it snaps over, its energy k d^2 / 2 is gone, and it hangs in the next gap. Where the
-wheel has no such energy left it turns round: the unbending strap gives back only the share eta, the wheel may bend it against
-the peg behind, and friction ends it. Which gap the strap hangs in is therefore history, not a function of the angle.
+wheel has no such energy left it turns round: the unbending strap gives back only the share eta, the wheel may bend it
+against the peg behind, and friction ends it. Which gap the strap hangs in is therefore history, not a function of the
+angle.
 
 Peg forces and snap angles differ from peg to peg (a property of this wheel) and from hit to hit (leather).
 """
@@ -143,6 +144,11 @@ class FortuneWheel:
             lean=_bent(run.angle, run.gap, self.pitch),
             touched_s=run.touched_s,
         )
+
+    def place(self, angle: float) -> None:
+        """Somebody holds the wheel and lets it rest at this angle."""
+        self.angle = angle
+        self._follow(angle)
 
     def _follow(self, angle: float) -> None:
         """While a hand holds the wheel the strap is dragged over every peg it meets."""

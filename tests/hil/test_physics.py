@@ -1,0 +1,121 @@
+"""The models against the anchors of the physics: what a real wheel, rotor and ball are known to do."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from statistics import median
+
+import pytest
+
+from hil.physics.motion import TURN, Motion, drawn_spin
+from hil.physics.roulette import Rotor, throw_ball
+from hil.physics.wheel import FortuneWheel, Launch, Spin, Touch
+
+
+def spins(count: int, launch: Launch, seed: int = 1) -> list[Spin]:
+    wheel, rng = FortuneWheel(seed=seed), Random(seed)
+    return [wheel.spin(launch, rng) for _ in range(count)]
+
+
+def test_a_launch_of_four_radians_a_second_makes_about_five_turns_in_a_quarter_of_a_minute() -> None:
+    runs = spins(12, Launch(sense=1, speed=4.2))
+    turns = [run.travel / TURN for run in runs]
+    assert 4.0 < min(turns) < max(turns) < 7.0
+    assert 12 < median(run.rest_s - run.released_s for run in runs) < 20
+
+
+def test_the_final_rebound_is_never_longer_than_a_pitch_and_a_half_and_often_there() -> None:
+    runs = spins(40, Launch(sense=1, speed=3.0))
+    back = [math.degrees(max(run.motion.angles) - run.motion.angles[-1]) for run in runs]
+    assert max(back) < 10.4
+    assert sum(angle > 1 for angle in back) > 25
+
+
+def test_the_wheel_comes_to_rest_hanging_free_or_leaning_slightly_on_a_peg() -> None:
+    assert all(abs(math.degrees(run.lean)) < 0.4 for run in spins(40, Launch(sense=-1, speed=3.0)))
+
+
+def test_travel_counts_from_the_last_reversal_and_leaves_the_wind_up_out() -> None:
+    straight = spins(1, Launch(sense=1, speed=4.0))[0]
+    wound = spins(1, Launch(sense=1, speed=4.0, wind_up=0.6))[0]
+    low = min(wound.motion.angles)
+    assert wound.motion.angles[0] - low == pytest.approx(0.6, abs=1e-6)
+    assert wound.travel == pytest.approx(max(wound.motion.angles) - low)
+    assert wound.travel == pytest.approx(straight.travel, rel=0.15)
+
+
+def test_a_hand_of_ten_newtons_for_half_a_second_takes_the_speed_its_impulse_says() -> None:
+    touch = Touch(newtons=10, seconds=0.5, after_s=2.0)
+    free = spins(1, Launch(sense=1, speed=5.0))[0]
+    braked = spins(1, Launch(sense=1, speed=5.0, touches=(touch,)))[0]
+    assert braked.touched_s is not None
+    assert braked.touched_s - braked.released_s == pytest.approx(2.0, abs=0.01)
+
+    def speed(run: Spin, at: float) -> float:
+        return (run.motion.at(at + 0.1) - run.motion.at(at - 0.1)) / 0.2
+
+    loss = speed(free, free.released_s + 2.8) - speed(braked, braked.released_s + 2.8)
+    assert loss == pytest.approx(10 * 0.75 * 0.47 / 8.0, rel=0.25)
+
+
+def test_a_gripping_hand_stops_the_wheel_in_under_two_seconds() -> None:
+    held = spins(1, Launch(sense=1, speed=4.0, touches=(Touch(newtons=60, seconds=5, after_s=1.0),)))[0]
+    assert held.touched_s is not None
+    assert held.rest_s - held.touched_s < 2.0
+
+
+def test_the_same_seed_gives_the_same_spin_and_another_seed_another() -> None:
+    launch = Launch(sense=1, speed=4.0)
+    first, again, other = spins(1, launch)[0], spins(1, launch)[0], spins(1, launch, seed=2)[0]
+    assert first.motion.angles == again.motion.angles
+    assert first.motion.angles != other.motion.angles
+
+
+def test_a_drawn_spin_covers_exactly_what_is_asked_and_ends_at_rest() -> None:
+    motion = drawn_spin(1.0, -3 * TURN, 0.7)
+    assert motion.angles[-1] == pytest.approx(1.0 - 3 * TURN, abs=1e-12)
+    assert min(motion.angles) >= motion.angles[-1] - 1e-9
+    last = (motion.angles[-1] - motion.angles[-6]) / (motion.times[-1] - motion.times[-6])
+    assert abs(last) < 0.01
+
+
+def test_crossings_are_exact_on_a_straight_line_and_signed_by_their_sense() -> None:
+    line = Motion()
+    for time, angle in ((0.0, 0.5), (1.0, 2.5), (2.0, 0.5)):
+        line.add(time, angle)
+    assert list(line.crossings(1.0, 0.0)) == [(0.25, 1), (0.75, 1), (1.25, -1), (1.75, -1)]
+
+
+def test_the_ball_agrees_with_the_closed_form_of_its_equation() -> None:
+    # level rim: t(w0 -> wc) = [atan(w0 s) - atan(wc s)] / sqrt(a b), s = sqrt(a/b); the skid only shortens it
+    a, b, leaves, w0 = 0.009, 0.060, 3.0, 10.0
+    s = math.sqrt(a / b)
+    exact = (math.atan(w0 * s) - math.atan(leaves * s)) / math.sqrt(a * b)
+    rng = Random(4)
+    times = [throw_ball(w0, 1, rng).dropped_s for _ in range(30)]
+    assert 0.80 * exact < median(times) < 1.02 * exact
+
+
+def test_the_ball_is_called_some_seconds_before_it_drops_and_settles_after() -> None:
+    rng = Random(5)
+    for _ in range(20):
+        throw = throw_ball(6.0, -1, rng)
+        called = throw.lap_slower_than(1.43)
+        assert throw.first_lap_s < called < throw.dropped_s < throw.on_rotor_s < throw.settled_s
+        assert 3.5 < throw.dropped_s - called < 9.0
+        assert throw.motion.angles[-1] < throw.motion.angles[0]
+
+
+def test_the_rotor_runs_down_slowly_and_turns_back_when_the_hand_says_so() -> None:
+    rotor, motion = Rotor(), Motion()
+    motion.add(0.0, 0.0)
+    released = rotor.actuate(motion, 0.5, 1, 2.5)
+    rotor.coast(motion, released, released + 20)
+    assert 2.2 < rotor.speed < 2.4
+    forward = motion.angles[-1]
+    released = rotor.actuate(motion, motion.ends, -1, 2.5)
+    rotor.coast(motion, released, released + 5)
+    assert rotor.speed < -2.3
+    assert motion.angles[-1] < forward
+    assert list(motion.times) == sorted(motion.times)
