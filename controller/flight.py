@@ -50,17 +50,21 @@ class Segment:
 class Recording:
     """A copy of the ring, to be written off the loop."""
 
-    header: Mapping[str, Any]
+    reason: str
+    until_seq: int
+    """The journal's last row of which this record holds the input."""
     first: Segment
     entries: tuple[Sequence[Entry], ...]
     lines: tuple[str, ...]
 
-    def trace(self) -> Iterator[str]:
-        """The lines of the trace, without line feeds."""
+    def trace(self, header: Mapping[str, Any]) -> Iterator[str]:
+        """The lines of the trace, without line feeds; `header` says what is not of this module (`v`, `game`, ...)."""
         head = {
-            **self.header,
+            **header,
             "clock": "recorded",
+            "reason": self.reason,
             "seq": self.first.seq,
+            "until_seq": self.until_seq,
             "at_ns": self.first.at_ns,
             "state": encode_state(self.first.state),
             "drivers": dict(self.first.drivers),
@@ -71,13 +75,13 @@ class Recording:
                 for line in _unpack(kind, role, body, self.lines):
                     yield json.dumps(line, ensure_ascii=False, separators=(",", ":"))
 
-    def write(self, folder: Path, name: str, most_files: int, most_bytes: int) -> Path:
-        """Write the record and remove the oldest ones beyond the bounds; raises OSError."""
+    def write(self, path: Path, header: Mapping[str, Any], most_files: int, most_bytes: int) -> Path:
+        """Write the record and remove the oldest ones of its folder beyond the bounds; raises OSError."""
+        folder = path.parent
         folder.mkdir(mode=0o750, exist_ok=True)
-        path = folder / name
         unfinished = path.with_suffix(".part")
         with unfinished.open("w", encoding="utf-8") as file:
-            file.writelines(line + "\n" for line in self.trace())
+            file.writelines(line + "\n" for line in self.trace(header))
         unfinished.rename(path)
         prune(folder, path, most_files, most_bytes)
         return path
@@ -86,13 +90,24 @@ class Recording:
 class Flight:
     """The ear of the drivers (`drivers.base.Tap`) and of the sequencer."""
 
-    def __init__(self, *, seconds: int, ring_bytes: int, lines: Sequence[str], mono_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        *,
+        seconds: int,
+        ring_bytes: int,
+        lines: Sequence[str],
+        mono_ns: Callable[[], int],
+        sink: Callable[[Recording], None],
+    ) -> None:
+        """`lines` are the roles of all lines; `sink` takes a record that was wanted (and writes it off the loop)."""
         self._span_ns = seconds * 10**9
         self._ring_bytes = ring_bytes
         self._mono_ns = mono_ns
         self._lines = tuple(lines)
         self._index = {line: n for n, line in enumerate(self._lines)}
+        self._sink = sink
         self._segments: deque[Segment] = deque()
+        self._wanted = ""
 
     # what came in
 
@@ -129,29 +144,36 @@ class Flight:
 
     # checkpoints and records
 
-    def due(self) -> bool:
-        """Is it time for a checkpoint."""
+    def want(self, reason: str) -> None:
+        """A record is due at the next quiet moment."""
+        self._wanted = reason
+
+    def quiet(self, seq: int, state: TableState, snapshots: Callable[[], Mapping[str, Any]]) -> None:
+        """Every input so far has been stepped: `state` after journal row `seq` and the decoders are of one moment."""
+        if self._wanted and self._segments:
+            entries = tuple(tuple(segment.entries) for segment in self._segments)
+            record = Recording(
+                reason=self._wanted, until_seq=seq, first=self._segments[0], entries=entries, lines=self._lines
+            )
+            self._sink(record)
+        self._wanted = ""
+        if self._due():
+            self._checkpoint(Segment(seq=seq, at_ns=self._mono_ns(), state=state, drivers=snapshots()))
+
+    def _due(self) -> bool:
         if not self._segments:
             return True
         last = self._segments[-1]
         old = self._mono_ns() - last.at_ns > self._span_ns // SEGMENTS
         return last.size > self._ring_bytes // SEGMENTS or (old and bool(last.entries))
 
-    def checkpoint(self, seq: int, state: TableState, drivers: Mapping[str, Any]) -> None:
-        """Begin a segment. The caller vouches that every fact of the inputs so far has been stepped."""
-        now = self._mono_ns()
-        self._segments.append(Segment(seq=seq, at_ns=now, state=state, drivers=drivers))
+    def _checkpoint(self, segment: Segment) -> None:
+        self._segments.append(segment)
         while len(self._segments) > 1 and (
-            sum(s.size for s in self._segments) > self._ring_bytes or self._segments[1].at_ns < now - self._span_ns
+            sum(s.size for s in self._segments) > self._ring_bytes
+            or self._segments[1].at_ns < segment.at_ns - self._span_ns
         ):
             self._segments.popleft()
-
-    def record(self, header: Mapping[str, Any]) -> Recording | None:
-        """A copy of the ring; None before the first checkpoint. The caller vouches as for a checkpoint."""
-        if not self._segments:
-            return None
-        entries = tuple(tuple(segment.entries) for segment in self._segments)
-        return Recording(header=header, first=self._segments[0], entries=entries, lines=self._lines)
 
 
 def prune(folder: Path, keep: Path, most_files: int, most_bytes: int) -> None:

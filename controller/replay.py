@@ -25,6 +25,7 @@ from controller.codec import CodecError, decode_fact, decode_state, encode_decis
 from controller.config import Config, Device
 from controller.config_file import load_for_replay
 from controller.errors import UsageError
+from controller.timers import TIMER, due
 from drivers.base import Edge
 from rules.decisions import Decision
 from rules.facts import FACTS, Fact, TimerElapsed
@@ -143,7 +144,7 @@ class Pipeline:
 
     def elapse(self, name: str, at_ns: int) -> Iterator[Decision]:
         """A rule timer is due."""
-        return self.step([TimerElapsed(name=name, at_ns=at_ns, source="timer")])
+        return self.step([TimerElapsed(name=name, at_ns=at_ns, source=TIMER)])
 
     def _due(self, role: str) -> int | None:
         due: int | None = self._roles[role].decoder.due_ns()
@@ -168,6 +169,8 @@ def replay(trace: Path, config: Path | None = None) -> Iterator[Out]:
                 if not recorded and at_ns is not None:
                     yield from (Out(number - 1, decision) for decision in pipeline.fire(at_ns))
                     last_ns = at_ns if last_ns is None else max(last_ns, at_ns)
+                if recorded and isinstance(fact, TimerElapsed) and not due(pipeline.state, fact):
+                    continue  # it was re-armed while this elapsing waited in the inbox: the live run passed over it too
                 facts = [fact] if fact is not None else pipeline.raw(line)
                 yield from (Out(number, decision) for decision in pipeline.step(facts))
             if not recorded and last_ns is not None:

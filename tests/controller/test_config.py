@@ -1,0 +1,254 @@
+"""A configuration is refused with file, key, value and what is allowed; every problem at once."""
+
+import base64
+import copy
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.config import Config, toml
+from controller.config_file import from_data, load, load_for_replay, read_toml, shipped_tables, tables_folder
+from controller.errors import ConfigError, UsageError
+
+ROUE, ROULETTE = "roue-de-la-chance", "roulette-francaise"
+KEY = base64.b64encode(bytes(range(32))).decode()
+
+
+def plain(name: str = ROUE) -> dict[str, Any]:
+    return read_toml(shipped_tables()[name])
+
+
+def changed(path: str, value: Any, data: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The shipped table with one value put (or, for None, taken away) at a dotted path."""
+    data = plain() if data is None else copy.deepcopy(data)
+    *above, last = path.split("/")
+    section = data
+    for name in above:
+        section = section.setdefault(name, {})
+    if value is None:
+        del section[last]
+    else:
+        section[last] = value
+    return data
+
+
+def problems(data: Mapping[str, Any]) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        from_data(data, "x.toml")
+    assert all(line.startswith("x.toml: ") for line in str(caught.value).splitlines())
+    return [str(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize("name", sorted(shipped_tables()))
+def test_every_shipped_table_loads_and_reads_back(name: str) -> None:
+    config = load(shipped_tables()[name])
+    again = from_data(tomllib.loads(toml(config.resolved())), "again")
+    assert again.resolved() == config.resolved()
+    assert again.digest() == config.digest()
+    assert config.base == f"casino/{config.site}/{config.table}"
+
+
+def test_values_become_what_the_rooms_need() -> None:
+    config = load(shipped_tables()[ROULETTE])
+    assert list(config.devices) == [
+        "wheel", "wheel_sensor", "console",
+        "button.rien_ne_va_plus", "button.faites_vos_jeux", "button.jeton_dans_le_cylindre",
+    ]  # fmt: skip
+    wheel = config.devices["wheel"]
+    assert {role: line.offset for role, line in wheel.lines.items()} == {
+        "wheel.a": 17,
+        "wheel.b": 27,
+        "wheel.index": 22,
+    }
+    button = config.devices["button.rien_ne_va_plus"]
+    assert list(button.lines) == ["button.rien_ne_va_plus"]
+    assert button.lines["button.rien_ne_va_plus"].active_low
+    assert config.devices["wheel_sensor"].match == {"ID_SERIAL_SHORT": "SLINGSHOT-1"}
+    assert config.chips["header"].gpiod
+    assert config.house.sources == ("wheel_sensor", "console")
+    assert config.house.options is not None
+
+
+def test_a_bare_chip_name_is_a_kernel_chip_and_any_other_path_a_socket() -> None:
+    config = from_data(changed("chips/header/path", "gpiochip4"), "x")
+    assert (config.chips["header"].path, config.chips["header"].gpiod) == ("/dev/gpiochip4", True)
+    assert not from_data(changed("chips/header/path", "/tmp/rig.sock"), "x").chips["header"].gpiod
+
+
+REFUSED: list[tuple[str, Any, list[str]]] = [
+    ("housse", {}, ["housse = {}", "unknown key (did you mean house?)"]),
+    ("schema", 2, ["schema = 2", "schema 1"]),
+    ("site", "a/b", ["site = 'a/b'", "A-Z"]),
+    ("table", None, ["table:"]),
+    ("game", "roue_de_la_fortune", ["game = 'roue_de_la_fortune'", "roue_de_la_chance", "roulette_francaise"]),
+    ("house/tableau", 2, ["house.tableau = 2", "did you mean tableaux?"]),
+    ("house/tableaux", 0, ["house.tableaux = 0", "from 1 to 16"]),
+    ("house/tableaux", "1", ["house.tableaux = '1'", "whole number"]),
+    ("house/declared_minimum_cents", None, ["house.declared_minimum_cents: missing"]),
+    ("house/declared_minimum_cents", 0, ["house.declared_minimum_cents = 0", "from 1"]),
+    ("house/rien_ne_va_plus", "jamais", ["house.rien_ne_va_plus = 'jamais'", "croupier, signal, automatique"]),
+    ("house/rnvp_late_max_ms", 500, ["house.rnvp_late_max_ms = 500", "at least rnvp_tolerance_ms (1000)"]),
+    ("house/raise_to_held", ["sens"], ["house.raise_to_held = 'sens'", "code of a breach"]),
+    ("house/sources", ["wheel", "camera"], ["house.sources = 'camera'", "wheel, console"]),
+    ("house/sources", [], ["house.sources: missing: at least one", "wheel, console"]),
+    ("house/sources", ["wheel", "wheel"], ["house.sources", "twice"]),
+    ("house/draw_devices", ["rotor"], ["house.draw_devices = 'rotor'", "wheel, console"]),
+    ("options/mirror", True, ["options.mirror = True", "unknown key", "miroir", "segments"]),
+    ("options/miroir", "oui", ["options.miroir = 'oui'", "bool"]),
+    ("options/segments", ["orange"], ["options"]),
+    ("chips/header/path", "chip0", ["chips.header.path = 'chip0'", "absolute"]),
+    ("chips/header/pins", 4, ["chips.header.pins = 4", "allowed: path"]),
+    ("chips/Header", {"path": "/dev/gpiochip1"}, ["chips.Header", "a-z"]),
+    ("chips/other", {"path": "/dev/gpiochip0"}, ["chips.other.path", "another chip already"]),
+    ("devices/wheel/family", "encodeur", ["devices.wheel.family = 'encodeur'", "encoder", "slingshot2"]),
+    ("devices/wheel/family", None, ["devices.wheel.family:", "encoder"]),
+    ("devices/wheel/chip", "hat", ["devices.wheel.chip = 'hat'", "header"]),
+    ("devices/wheel/counts", 2400, ["devices.wheel.counts = 2400", "did you mean counts_per_turn?"]),
+    ("devices/wheel/counts_per_turn", 0, ["devices.wheel"]),
+    ("devices/wheel/direction", "left", ["devices.wheel.direction = 'left'", "cw, ccw"]),
+    ("devices/wheel/lines/c", 4, ["devices.wheel.lines.c = 4", "a, b, index"]),
+    ("devices/wheel/lines/a", None, ["devices.wheel.lines.a: missing", "0 to 63"]),
+    ("devices/wheel/lines/a", 64, ["devices.wheel.lines.a = 64", "from 0 to 63"]),
+    ("devices/wheel/lines/a", 27, ["wheel.b = 27", "line 27 of chip 'header' is that of wheel.a already"]),
+    ("devices/wheel/baud", 9600, ["devices.wheel.baud = 9600", "a device of family encoder has"]),
+    ("devices/wheel/bias", "up", ["devices.wheel", "pull_up"]),
+    ("devices/console/match", None, ["devices.console", "exactly one"]),
+    ("devices/console/path", "/dev/ttyS1", ["devices.console", "exactly one"]),
+    ("devices/console/match/ID_SERIAL_SHORT", 7, ["devices.console.match", "str"]),
+    ("devices/console/baud", 50, ["devices.console.baud = 50", "from 300"]),
+    ("devices/console/chip", "header", ["devices.console.chip = 'header'", "a device of family console has"]),
+    ("devices/console", "usb", ["devices.console = 'usb'", "must be a table"]),
+    ("buttons/coup_nul/line", 17, ["button.coup_nul = 17", "wheel.a already"]),
+    ("buttons/coup_nul/line", None, ["buttons.coup_nul.line: missing"]),
+    ("buttons/coup_nul/family", "buttons", ["buttons.coup_nul.family"]),
+    ("lamps/sens/line", 23, ["lamps.sens = 23", "button.rien_ne_va_plus already"]),
+    ("lamps/sens/chip", "hat", ["lamps.sens.chip = 'hat'", "header"]),
+    ("lamps/sens/colour", "red", ["lamps.sens.colour = 'red'", "active_low"]),
+    ("mqtt/url", "tcp://broker", ["mqtt.url = 'tcp://broker'", "mqtts://"]),
+    ("mqtt/url", "mqtt://me:secret@broker", ["mqtt.url", "own keys"]),
+    ("mqtt/password_file", "pw", ["mqtt.password_file = 'pw'", "absolute"]),
+    ("mqtt/keepalive_s", 1, ["mqtt.keepalive_s = 1", "from 5 to 600"]),
+    ("state/folder", "state", ["state.folder = 'state'", "absolute"]),
+    ("state/socket", "/" + "s" * 107, ["state.socket", "107"]),
+    ("flight/seconds", 1, ["flight.seconds = 1", "from 10"]),
+    ("log/level", "loud", ["log.level = 'loud'", "debug, info, warning, error"]),
+    ("keys", {"name": "x"}, ["keys", "array of tables"]),
+    ("keys", [{"name": "a", "role": "patron", "public": KEY}], ["keys[1].role = 'patron'", "comite, chef, croupier"]),
+    ("keys", [{"name": "a", "role": "chef", "public": "c2hvcnQ="}], ["keys[1].public", "32 bytes"]),
+    ("keys", [{"name": "a", "role": "chef", "public": "?"}], ["keys[1].public", "32 bytes"]),
+    ("keys", [{"name": "a", "role": "chef", "public": "A" * 43 + "="}], ["keys[1].public", "placeholder"]),
+    ("keys", [{"name": "a", "role": "chef", "public": KEY}] * 2, ["keys[2].name = 'a'", "another key"]),
+    ("local", [{"role": "chef"}], ["local[1]", "user or a Unix group"]),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), REFUSED, ids=lambda v: v if isinstance(v, str) else "")
+def test_refused_with_key_value_and_what_is_allowed(path: str, value: Any, words: list[str]) -> None:
+    found = problems(changed(path, value))
+    assert any(all(word in problem for word in words) for problem in found), found
+
+
+def test_all_problems_of_a_file_are_told_at_once() -> None:
+    data = changed("house/tableau", 2)
+    data = changed("devices/wheel/lines/a", 99, data)
+    data = changed("lamps/sens/chip", "hat", data)
+    data = changed("mqtt/url", "x", data)
+    keys = {problem.partition(" ")[0] for problem in problems(data)}
+    assert {"house.tableau", "devices.wheel.lines.a", "lamps.sens.chip", "mqtt.url"} <= keys
+
+
+def test_a_minimum_that_the_text_forbids_is_refused_by_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits of the game itself are asked with the declared minimum."""
+    from dataclasses import replace
+
+    from rules import game
+    from rules.bets import Refusal
+
+    def limits(*args: Any) -> Refusal:
+        return Refusal(code="x", requirement="R-X-01", text="minimum trop bas")
+
+    real = game.load("roue_de_la_chance")
+    monkeypatch.setattr("controller.config_file.games.load", lambda game_id: replace(real, limits=limits))
+    assert problems(plain()) == ["house.declared_minimum_cents = 200: minimum trop bas (R-X-01)"]
+
+
+def test_a_file_that_cannot_be_read_or_is_no_toml(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.toml: file: cannot be read: No such file"):
+        load(tmp_path / "nowhere.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("schema = = 1\n")
+    with pytest.raises(ConfigError, match="line 1, column"):
+        load(broken)
+    broken.write_bytes(b'site = "\xff"\n')
+    with pytest.raises(ConfigError, match="is not TOML"):
+        load(broken)
+
+
+def test_the_digest_changes_with_any_value() -> None:
+    first = from_data(plain(), "a")
+    assert first.digest() == from_data(plain(), "b").digest()
+    assert first.digest() != from_data(changed("house/agree_within_ms", 2999), "a").digest()
+    assert first.digest().startswith("sha256:")
+
+
+# --- configurations of traces ----------------------------------------------------------------------------------------
+
+
+def same(config: Config, name: str) -> bool:
+    return config.resolved() == load(shipped_tables()[name]).resolved()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"game": "roulette_francaise"},
+        {"game": "roulette_francaise", "config": {}},
+        {"game": "roulette_francaise", "config": None},
+        {"game": "roulette_francaise", "config": ROULETTE},
+        {"config": ROULETTE},
+        {"config": str(tables_folder() / f"{ROULETTE}.toml")},
+        {"game": "roulette_francaise", "config": plain(ROULETTE)},
+        {"config": {"game": "roulette_francaise"}},
+    ],
+)
+def test_a_trace_names_its_table_in_any_of_these_ways(header: dict[str, Any]) -> None:
+    assert same(load_for_replay(header), ROULETTE)
+
+
+def test_a_partial_configuration_is_completed_from_the_shipped_table() -> None:
+    given = {"house": {"rien_ne_va_plus": "automatique"}, "lamps": {}}
+    config = load_for_replay({"game": "roue_de_la_chance", "config": given})
+    assert config.house.rien_ne_va_plus == "automatique"
+    assert config.house.declared_minimum_cents == 200
+    assert config.lamps == {}
+    assert "wheel" in config.devices
+
+
+def test_a_file_given_by_hand_goes_before_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(toml(changed("table", "mine")))
+    assert load_for_replay({"game": "roulette_francaise"}, path).table == "mine"
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        ({"game": "poker", "config": {}}, "no shipped table plays 'poker'; there are: .*roue_de_la_chance"),
+        ({}, "no shipped table plays None"),
+        ({"game": "roue_de_la_chance", "config": ROULETTE}, "game is 'roue_de_la_chance' but config"),
+        ({"game": "roue_de_la_chance", "config": {"game": "boule"}}, "its config says 'boule'"),
+        ({"config": "no-such-table"}, "neither a file nor a shipped table .*roulette-francaise"),
+        ({"game": "roue_de_la_chance", "config": 7}, "must be an object, a path or a table name"),
+    ],
+)
+def test_a_trace_whose_table_cannot_be_found_is_refused(header: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        load_for_replay(header)
+
+
+def test_a_wrong_partial_configuration_is_refused_by_key() -> None:
+    with pytest.raises(ConfigError, match=r"header: config: house\.tableau"):
+        load_for_replay({"game": "roue_de_la_chance", "config": {"house": {"tableau": 2}}})
