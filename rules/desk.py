@@ -118,6 +118,12 @@ class Desk:
         """Switch a lamp."""
         self.say(Signal(lamp=lamp, on=on))
 
+    def quench(self) -> None:
+        """Switch off the lamps that the game lit for a draw that is over."""
+        for lamp in self.coup.lit:
+            self.signal(lamp, on=False)
+        self.set_coup(lit=())
+
     def arm(self, name: str, after_ns: int, on_restart: OnRestart) -> None:
         """Arm a timer of the table's own, counted from the fact being heard."""
         self.timer(SetTimer(name=name, at_ns=self.fact.at_ns + after_ns, on_restart=on_restart))

@@ -12,14 +12,16 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rules.bets import Layout, Refusal, Stake
-from rules.cases import Case
 from rules.decisions import Breach, Decision, Phase, Severity
 from rules.facts import Direction, Fact, Origin
 from rules.limits import Limits
 from rules.settlement import Settlement
+
+if TYPE_CHECKING:
+    from rules.cases import Case
 
 Outcome = Mapping[str, object]
 """The result of a coup with the keys of the settle format (`number`, `colour`, ...) plus `chances`."""
@@ -99,6 +101,10 @@ class Coup:
     times: Mapping[str, int] = field(default_factory=dict)
     step: str = ""
     """The game's own word for where the coup stands (`state.step`)."""
+    lit: tuple[str, ...] = ()
+    """Lamps that the game has switched on for this draw; the table switches them off when the draw is over."""
+    memory: Mapping[str, object] = field(default_factory=dict)
+    """What the game carries on from coup to coup of a partie (who launched last)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +241,10 @@ class Game:
     """The result in French as the text words it."""
     read: Callable[[int | str, Any], Outcome | None]
     """A value typed or read, options -> the outcome it means, None when this game has no such result."""
+    most_players: tuple[int, str] | None = None
+    """How many may play at once by the text, and the requirement that says so."""
+    case_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Keys of this game's own in a case of the settle format: under `config`, `bet` and `outcome`."""
     settle_case: Callable[[Case], dict[str, object]]
     """One case of the settle format (kind `settlement`) -> its answer; raises rules.cases.CaseError."""
 

@@ -65,3 +65,36 @@ def by_multiples(layout: Layout, minimum: int, minima: Mapping[str, int] | None 
         maxima={kind.type: kind.max_multiple * minimum for kind in layout.kinds.values()},
         requirements={kind.type: kind.limit_requirement for kind in layout.kinds.values()},
     )
+
+
+def fixed_by_the_text(
+    layout: Layout, declared: int, minimum: int, maxima: Mapping[str, int], minima: Mapping[str, int] | None = None
+) -> Limits | Refusal:
+    """Limits whose maxima the text fixes; `declared` is the minimum of the authorisation, `maxima` what was asked for.
+
+    `minima` are minima of single bet types that the house wants above the minimum of the table.
+    """
+    least = min((minimum, *(minima or {}).values()))
+    if least < declared:
+        return Refusal(
+            code="minimum_sous_le_declare",
+            requirement="R-GEN-10",
+            text=text("minimum_sous_le_declare", cents=least, least=declared),
+        )
+    limits = by_multiples(layout, minimum, {bet: max(minimum, cents) for bet, cents in (minima or {}).items()})
+    for bet, cents in maxima.items():
+        most = limits.maxima.get(bet)
+        if cents != most:
+            requirement = limits.requirements.get(bet, "R-GEN-10")
+            return Refusal(
+                code="maximum_fixe", requirement=requirement, text=text("maximum_fixe", bet=bet, cents=most)
+            )
+    for bet, cents in limits.minima.items():
+        most = limits.maxima[bet]
+        if cents > most:
+            return Refusal(
+                code="minimum_au_dessus_du_maximum",
+                requirement=limits.requirements[bet],
+                text=text("minimum_au_dessus_du_maximum", cents=cents, most=most, bet=bet),
+            )
+    return limits

@@ -149,6 +149,7 @@ def close_table(desk: Desk, command: Commanded) -> None:
             )
     played = state.phase is Phase.REGLEMENT
     verdict.flush_waiting(desk)
+    desk.quench()
     desk.set(
         stakes=tuple(stake for stake in state.stakes if stake.carried),
         coup=None,

@@ -90,9 +90,12 @@ def place(desk: Desk, fact: ChipPlaced) -> None:
         return
     keep(desk, stake)
     desk.say(accepted(stake))
-    most = desk.house.max_players
-    if most is not None and len({entry.player for entry in desk.state.stakes}) > most:
-        desk.found(Found(code="trop_de_joueurs", requirement="R-RC-02", severity=Severity.NOTED, args={"most": most}))
+    if desk.game.most_players is None:
+        return
+    most, requirement = desk.game.most_players
+    most = min(most, desk.house.max_players or most)
+    if len({entry.player for entry in desk.state.stakes}) > most:
+        desk.found(Found(code="trop_de_joueurs", requirement=requirement, severity=Severity.NOTED, args={"most": most}))
 
 
 def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
@@ -131,8 +134,8 @@ def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
     if refusal is not None:
         return refusal
     limits = desk.state.limits
-    if spot is None or limits is None:
-        return Refusal(code="table_fermee", requirement="R-GEN-05", text=text("table_fermee"))
+    assert spot is not None, "a game accepts only bets of its layout"
+    assert limits is not None, "a coup opens only with limits"
     others = [s for s in desk.state.stakes if s.tableau != fact.tableau and not s.carried]
     return (
         above_maximum(spot, stake.cents, others, fact.player, limits)
@@ -191,11 +194,12 @@ def close(desk: Desk, effect: Close) -> None:
     desk.mark("closed", effect.at_ns)
     desk.say(BetsClosed(at_ns=effect.at_ns, how=effect.how))
     limits = desk.state.limits
+    assert limits is not None, "a coup opens only with limits"
     for stake in desk.state.stakes:
         if stake.carried:
             continue
         in_time = before_close(desk, stake, effect)
-        if limits is not None and in_time.cents and (refusal := below_minimum(in_time, limits)):
+        if in_time.cents and (refusal := below_minimum(in_time, limits)):
             keep(desk, replace(in_time, cents=0))
             push_back(desk, in_time, in_time.cents, refusal)
     desk.go(Phase.JEUX_FAITS)

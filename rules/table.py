@@ -17,7 +17,18 @@ from typing import Final
 
 from rules import seance, stakes, verdict
 from rules.bets import Layout
-from rules.decisions import Breach, CancelTimer, Decision, Phase, SetTimer, Severity, Status
+from rules.decisions import (
+    Breach,
+    CancelTimer,
+    Decision,
+    Ignored,
+    Phase,
+    Refused,
+    SetTimer,
+    Severity,
+    StakeRefused,
+    Status,
+)
 from rules.desk import MS, Desk
 from rules.facts import (
     Announced,
@@ -70,6 +81,8 @@ class Table:
         if waiting is not None and desk.state.phase is Phase.MISES_OUVERTES:
             desk.set(waiting_turn=None)
             hear(desk, waiting)
+        if not desk.out and desk.state == state:
+            desk.ignore("sans_objet")
         return Step(desk.state, tuple(desk.out))
 
 
@@ -157,14 +170,21 @@ def carry_out(desk: Desk, effect: Effect) -> None:
             desk.timer(effect)
         case CancelTimer(name=name):
             desk.disarm(name)
-        case Decision():
+        case _:
             desk.say(effect)
 
 
 def relaunch(desk: Desk, keep: tuple[Breach, ...]) -> None:
-    """The launch came to nothing: same coup, same stakes, bets open again."""
+    """The launch came to nothing: same coup, same stakes, bets open again.
+
+    A stake that was doubtful at the call that counts no more lies there in time for the next one.
+    """
     desk.disarm(*verdict.DRAW_TIMERS)
-    fresh = desk.game.coup(no=desk.coup.no, last=desk.coup.last)
+    for doubt in desk.state.doubts:
+        if doubt.coup == desk.coup.no:
+            verdict.resolve_doubt(desk, doubt, counts=True)
+    desk.quench()
+    fresh = desk.game.coup(no=desk.coup.no, last=desk.coup.last, memory=desk.coup.memory)
     desk.set(coup=replace(fresh, breaches=keep, direction=desk.coup.direction))
 
 
@@ -199,6 +219,7 @@ def heard_by_the_table(desk: Desk, fact: Fact) -> None:
             seance.sign(desk, "couvercle", seance.SENSOR_ROLE, fact.source)
         case LidOpened():
             seance.forget(desk, "couvercle")
+            desk.announce("couvercle_ouvert")
         case _:
             # Sensors see much that no coup waits for: a wheel at rest nudged, a ball picked up, dice on a closed table.
             desk.ignore("sans_objet")
@@ -318,7 +339,19 @@ def commanded(desk: Desk, command: Commanded) -> None:
     if told is None:
         desk.refuse(command.name, "commande_impossible", arguments=sorted(command.args))
         return
+    so_far = len(desk.out)
     listen(desk, told)
+    answer_for(desk, command, desk.out[so_far:])
+
+
+def answer_for(desk: Desk, command: Commanded, decisions: list[Decision]) -> None:
+    """Who told a fact by command must hear when it was refused or changed nothing."""
+    for decision in decisions:
+        if isinstance(decision, StakeRefused):
+            desk.say(Refused(command=command.name, code=decision.code, text=decision.text))
+            return
+    if decisions and all(isinstance(decision, Ignored) for decision in decisions):
+        desk.refuse(command.name, "sans_effet", phase=desk.state.phase)
 
 
 def told_by(command: Commanded) -> Fact | None:

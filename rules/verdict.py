@@ -35,7 +35,8 @@ def open_coup(desk: Desk) -> None:
     """Begin the next coup (`Table.step` hands it the actuation that waited for it, if any)."""
     number = desk.state.coup_no + 1
     phase = Phase.MISES_OUVERTES
-    desk.set(coup=desk.game.coup(no=number), coup_no=number, before=(), offers={}, phase=phase)
+    memory = desk.state.coup.memory if desk.state.coup else {}
+    desk.set(coup=desk.game.coup(no=number, memory=memory), coup_no=number, before=(), offers={}, phase=phase)
     desk.say(PhaseChanged(phase=phase, coup=number))
 
 
@@ -137,6 +138,7 @@ def finish(desk: Desk, outcome: Outcome | None) -> None:
     desk.set_coup(outcome=outcome, launched=False)
     desk.mark("ended", desk.fact.at_ns)
     desk.disarm(*DRAW_TIMERS)
+    desk.quench()
     status = desk.status()
     desk.say(coup_ended(desk, "first", status))
     proceed(desk, status)
@@ -284,13 +286,13 @@ def resolve_doubt(desk: Desk, doubt: Doubt, *, counts: bool) -> None:
     desk.say(stakes.accepted(stake))
     if desk.state.coup is not None and desk.coup.no == doubt.coup and desk.state.phase is not Phase.REGLEMENT:
         stakes.keep(desk, stake)
-    elif doubt.outcome is not None:
+    else:
         pay_alone(desk, stake, doubt)
 
 
 def pay_alone(desk: Desk, stake: Stake, doubt: Doubt) -> None:
     """Settle one stake of a coup that is already over; a choice that it would have had is taken by default."""
-    assert doubt.outcome is not None
+    assert doubt.outcome is not None, "a doubt outlives its coup only with its outcome"
     coup: Coup = desk.game.coup(no=doubt.coup, last=doubt.last)
     settlement = desk.game.settle((stake,), doubt.outcome, coup, desk.house.options)
     desk.say(
