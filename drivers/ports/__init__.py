@@ -1,0 +1,1 @@
+"""Ports: the only modules of this room that touch a file descriptor."""
