@@ -138,10 +138,13 @@ class _Ended(Exception):  # noqa: N818
 class _Connection:
     """One TCP connection with its paho client; dialled in a thread, then owned by the loop."""
 
-    def __init__(self, broker: Broker, on_message: Callable[[Message], None]) -> None:
+    def __init__(
+        self, broker: Broker, on_message: Callable[[Message], None], on_end: Callable[[_Connection, _Ended], None]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._broker = broker
         self._on_message = on_message
+        self._on_end = on_end
         self._attached: socket.socket | None = None
         self.connack: asyncio.Future[tuple[ReasonCode, bool, Properties]] = self._loop.create_future()
         self.ended: asyncio.Future[_Ended] = self._loop.create_future()
@@ -209,6 +212,7 @@ class _Connection:
         """Everybody who waits learns that it is over; the first reason counts."""
         if not self.ended.done():
             self.ended.set_result(ended)
+            self._on_end(self, ended)  # at once: whoever is refused now must not find the link up
         waiting: list[asyncio.Future[Any]] = [*self.waiting.values(), *self.subacks.values()]
         self.waiting.clear()
         self.subacks.clear()
@@ -444,7 +448,7 @@ class Link:
 
     async def _session(self) -> _Ended:
         """One connection from dialling to its end."""
-        connection = _Connection(self._broker, self._on_message)
+        connection = _Connection(self._broker, self._on_message, self._lost)
         try:
             await self._dialled(connection)
             connection.attach()
@@ -457,11 +461,7 @@ class Link:
         except Disconnected as lost:
             return connection.ended.result() if connection.ended.done() else _Ended(str(lost))
         finally:
-            was_up, self._connection = self._connection is not None, None
             connection.drop("link task ended")
-            if was_up:
-                self._down_since = asyncio.get_running_loop().time()
-                self._on_down(connection.ended.result().why)
 
     async def _dialled(self, connection: _Connection) -> None:
         """Dial in a daemon thread: a name server that never answers holds up neither the loop nor the exit."""
@@ -530,6 +530,11 @@ class Link:
         self._clear("mqtt:refused")
         self._clear("mqtt:link")
         self._on_up(self._session_present)
+
+    def _lost(self, connection: _Connection, ended: _Ended) -> None:
+        if self._connection is connection:
+            self._connection, self._down_since = None, asyncio.get_running_loop().time()
+            self._on_down(ended.why)
 
     async def _kept(self, connection: _Connection) -> _Ended:
         loop = asyncio.get_running_loop()

@@ -100,6 +100,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "mqtt_client_id": "Un autre client utilise l'identifiant {id} : carte copiée ou second contrôleur",
     "mqtt_subscription": "Abonnement refusé par le broker : {refused}",
     "mqtt_link": "Pas de liaison avec le broker : {why}",
+    "mqtt_double": "Un autre contrôleur parle au nom de cette table (démarrage {boot}) : arrêter l'un des deux",
     "mqtt_command_path": "Aucune commande n'arrive par le broker : vérifier le droit de lire et d'écrire {topic}",
     "mqtt_publish_refused": "Le broker refuse {topic} : {why}",
     "journal_ancien": "Le broker connaît le résultat {known}, le journal seulement {ours} : journal ancien",
