@@ -1,0 +1,82 @@
+"""Canonical JSON bytes: the one spelling of a value that is hashed and signed (design: the floor contract).
+
+UTF-8, keys sorted by code point, separators `,` and `:`, no floats, no NaN, no duplicate keys. Anything that has no
+such spelling is an error and never rounded or replaced.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NoReturn
+
+
+class CanonicalError(ValueError):
+    """A value or a text has no canonical form; the message says where and why."""
+
+
+def canonical(value: object) -> bytes:
+    """The canonical bytes of None, bool, int, str, list, tuple or mapping with str keys; else CanonicalError."""
+    return _spell(value, sort=True)
+
+
+def compact(value: object) -> bytes:
+    """The same spelling with keys in their own order, for what only we read back."""
+    return _spell(value, sort=False)
+
+
+def parse(data: bytes | str) -> object:
+    """The value of a JSON text with the same restrictions as `canonical` (spaces and key order are free)."""
+    try:
+        return json.loads(
+            data, parse_float=_refuse_number, parse_constant=_refuse_number, object_pairs_hook=_without_duplicates
+        )
+    except UnicodeDecodeError as error:
+        raise CanonicalError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise CanonicalError(f"not JSON: {error.msg} at character {error.pos}") from None
+    except RecursionError:
+        raise CanonicalError("nested too deeply") from None
+    except CanonicalError:
+        raise
+    except ValueError as error:  # an integer with thousands of digits
+        raise CanonicalError(f"not JSON: {error}") from None
+
+
+def _spell(value: object, *, sort: bool) -> bytes:
+    try:
+        text = json.dumps(_plain(value, "$"), ensure_ascii=False, sort_keys=sort, separators=(",", ":"))
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise CanonicalError(f"text that is not Unicode: {error.object[error.start : error.end]!r}") from None
+    except RecursionError:
+        raise CanonicalError("nested too deeply") from None
+
+
+def _plain(value: object, where: str) -> object:
+    """The value with mappings as dicts; raises for what JSON or the contract does not know."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise CanonicalError(f"{where}: key {key!r} is not a string")
+        return {key: _plain(inner, f"{where}.{key}") for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner, f"{where}[{n}]") for n, inner in enumerate(value)]
+    if isinstance(value, float):
+        raise CanonicalError(f"{where}: {value!r} is a float; use an integer, or 'n/d' for a fraction")
+    raise CanonicalError(f"{where}: {type(value).__name__} has no JSON form")
+
+
+def _refuse_number(text: str) -> NoReturn:
+    raise CanonicalError(f"{text} is not an integer; use an integer, or 'n/d' for a fraction")
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise CanonicalError(f"key {twice!r} appears twice")
+    return value
