@@ -2,8 +2,8 @@
 
 Two kinds of output, each with its policy (field case 23). What happened (`result`, `event`, `settlement`) comes from
 the outbox in order, one at a time, and is kept until the broker has it: the outbox calls `publish`. What stands
-(`status`, `state`, `result/last`, `health`) is retained; only the newest value counts, and all of it is said again after
-every CONNACK, whatever the broker remembers (46). Live samples (`diag`) are dropped while offline.
+(`status`, `state`, `result/last`, `health`) is retained; only the newest value counts, and all of it is said again
+after every CONNACK, whatever the broker remembers (46). Live samples (`diag`) are dropped while offline.
 
     CONNACK, SUBACK ─► status ─► is the broker's result/last newer than ours? ─► state, result/last ─► `ready`: outbox
 """
