@@ -154,6 +154,7 @@ def say(broker: int) -> Say:
 def test_each_user_of_the_broker_says_only_what_is_his(say: Say) -> None:
     assert say("roue-1", "casino/demo/roue-1/result")
     assert not say("roue-1", "casino/demo/rf-1/result")
+    assert say("roue-1", "replies/floor/1")
     assert say("floor", "casino/demo/roue-1/cmd/state")
     assert not say("floor", "casino/demo/roue-1/result")
     assert not say("results", "casino/demo/roue-1/cmd/state")
