@@ -1,13 +1,38 @@
-"""Cases of `tablectl settle`: reading and checking the common part of the settle format (`settle-format.md`)."""
+"""Cases of `tablectl settle`: the settle format read strictly and answered by the very functions that the daemon uses.
+
+A case that is not of the format raises `CaseError` with the JSON pointer to the fault; a bet that the law refuses is an
+answer. What differs from game to game (keys, outcome, facts told beside the money) is the game's own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from rules import game as games
+from rules.bets import Layout, Refusal, Stake
+from rules.decisions import Line
+from rules.game import Game, House
+from rules.limits import Limits, above_maximum, below_minimum
+from rules.money import to_wire
+from rules.settlement import line, net_by_player
+from rules.words import text
+
+SETTLEMENT: Final = "settlement"
+VALIDATION: Final = "validation"
+CASE_KEYS: Final = {
+    SETTLEMENT: frozenset({"game", "kind", "config", "bets", "outcome"}),
+    VALIDATION: frozenset({"game", "kind", "config", "bet", "outcome"}),
+}
+CONFIG_KEYS: Final = frozenset({"min"})
+BET_KEYS: Final = frozenset({"id", "player", "tableau", "type", "on", "stake"})
 
 
 class CaseError(ValueError):
-    """A case is not of the settle format: `pointer` is the JSON pointer inside the case."""
+    """A case is not of the settle format: `pointer` is the JSON pointer to the fault."""
 
     def __init__(self, pointer: str, problem: str) -> None:
         super().__init__(f"{pointer or '/'}: {problem}")
@@ -17,9 +42,251 @@ class CaseError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One settlement case, its form already checked."""
+    """One case whose common part has been read; `bets` and `outcome` keep what the game reads itself."""
 
     game: str
+    kind: str
     config: Mapping[str, object]
     bets: tuple[Mapping[str, object], ...]
+    stakes: tuple[Stake, ...]
+    """The bets as stakes, in the same order."""
     outcome: Mapping[str, object]
+
+    @property
+    def minimum(self) -> int | None:
+        """The table minimum in cents; None = limits are not checked."""
+        return None if "min" not in self.config else integer(self.config, "min", "/config", least=1)
+
+
+def answer_all(given: object) -> object:
+    """Answers in the shape of the question: one object, or a list. Raises CaseError before anything is answered."""
+    if not isinstance(given, list):
+        return answer(given)
+    answers = []
+    for place, one in enumerate(given):
+        try:
+            answers.append(answer(one))
+        except CaseError as error:
+            raise CaseError(f"/{place}{error.pointer}", error.problem) from error
+    return answers
+
+
+def answer(given: object) -> dict[str, object]:
+    """The answer to one case; raises CaseError."""
+    case, game = parse(given)
+    return game.settle_case(case) if case.kind == SETTLEMENT else validated(case, game)
+
+
+def parse(given: object) -> tuple[Case, Game]:
+    """Read the common part of a case; raises CaseError."""
+    top = mapping(given, "")
+    game_id = word(top, "game", "")
+    try:
+        game = games.load(game_id)
+    except LookupError as error:
+        raise CaseError("/game", str(error.args[0])) from error
+    kind = one_of(top, "kind", CASE_KEYS, "")
+    only(top, CASE_KEYS[kind], "")
+    config = mapping(top.get("config", {}), "/config")
+    only(config, CONFIG_KEYS | game.case_keys.get("config", frozenset()), "/config")
+    bet_keys = BET_KEYS | game.case_keys.get("bet", frozenset())
+    if kind == VALIDATION:
+        bets = [(mapping(required(top, "bet", ""), "/bet"), "/bet")]
+    else:
+        given_bets = array(top, "bets", "")
+        bets = [(mapping(bet, f"/bets/{place}"), f"/bets/{place}") for place, bet in enumerate(given_bets)]
+    outcome = mapping(required(top, "outcome", "") if kind == SETTLEMENT else top.get("outcome", {}), "/outcome")
+    only(outcome, game.case_keys.get("outcome", frozenset()), "/outcome")
+    stakes: list[Stake] = []
+    for bet, pointer in bets:
+        only(bet, bet_keys, pointer)
+        stake = as_stake(bet, pointer, named=kind == SETTLEMENT)
+        if any(stake.id == other.id for other in stakes):
+            raise CaseError(f"{pointer}/id", f"{stake.id!r} is the id of an earlier bet")
+        stakes.append(stake)
+    case = Case(
+        game=game_id,
+        kind=kind,
+        config=config,
+        bets=tuple(bet for bet, _ in bets),
+        stakes=tuple(stakes),
+        outcome=outcome,
+    )
+    _ = case.minimum
+    return case, game
+
+
+def as_stake(bet: Mapping[str, object], pointer: str, *, named: bool) -> Stake:
+    """A bet of a case as a stake; in a validation, where there is one bet only, it needs no id and no player."""
+    on: list[int | str] = []
+    for place, part in enumerate(array(bet, "on", pointer) if "on" in bet else ()):
+        if isinstance(part, bool) or not isinstance(part, int | str):
+            raise CaseError(f"{pointer}/on/{place}", "must be a number or a string")
+        on.append(part)
+    return Stake(
+        id=word(bet, "id", pointer) if named or "id" in bet else "",
+        player=word(bet, "player", pointer) if named or "player" in bet else "",
+        tableau=integer(bet, "tableau", pointer, least=1) if "tableau" in bet else 1,
+        type=word(bet, "type", pointer),
+        on=tuple(on),
+        cents=integer(bet, "stake", pointer, least=0),
+        choices=tuple(choices(bet, pointer)),
+    )
+
+
+def choices(bet: Mapping[str, object], pointer: str) -> Iterable[str]:
+    """The player's choices after each zero, oldest first."""
+    for place, choice in enumerate(array(bet, "choices", pointer) if "choices" in bet else ()):
+        if choice not in ("retire", "prison"):
+            raise CaseError(f"{pointer}/choices/{place}", f"{choice!r} is not one of retire, prison")
+        yield str(choice)
+
+
+# --- what the law says to a bet --------------------------------------------------------------------------------------
+
+
+def refusal(
+    stake: Stake, others: Iterable[Stake], game: Game, layout: Layout, house: House, limits: Limits | None
+) -> Refusal | None:
+    """Why this bet may not stand beside the player's `others`, or None."""
+    if stake.cents == 0:
+        return Refusal(code="montant_impossible", requirement="R-GEN-10", text=text("montant_impossible"))
+    refused = game.check(stake, layout, house)
+    spot = layout.find(stake.type, stake.on)
+    if refused is not None or spot is None or limits is None:
+        return refused
+    return below_minimum(stake, limits) or above_maximum(spot, stake.cents, others, stake.player, limits)
+
+
+def limits_of(case: Case, game: Game, house: House) -> Limits | None:
+    """The limits of a case, None when it names no minimum."""
+    if case.minimum is None:
+        return None
+    limits = game.limits(game.layout(house.options), house, case.minimum, {})
+    if isinstance(limits, Refusal):
+        raise CaseError("/config", limits.text)
+    return limits
+
+
+def playing(case: Case, game: Game, house: House) -> tuple[Stake, ...]:
+    """The bets that stand, as the layout writes them; the others are `refused` in the answer."""
+    layout, limits = game.layout(house.options), limits_of(case, game, house)
+    standing: list[Stake] = []
+    for stake in case.stakes:
+        if refusal(stake, standing, game, layout, house, limits) is None:
+            standing.append(stake)
+    return tuple(standing)
+
+
+def validated(case: Case, game: Game) -> dict[str, object]:
+    """The answer to a validation."""
+    house = House(declared_minimum_cents=case.minimum or 1)
+    layout, limits = game.layout(house.options), limits_of(case, game, house)
+    refused = refusal(case.stakes[0], (), game, layout, house, limits)
+    if refused is None:
+        return {"accepted": True}
+    reason = {"code": refused.code, "requirement": refused.requirement, "text": refused.text}
+    return {"accepted": False, "reason": reason}
+
+
+def settled(case: Case, lines: Iterable[Line], **facts: object) -> dict[str, object]:
+    """The answer to a settlement; bets without a line were refused, `facts` that are empty are left out."""
+    known = {entry.id: entry for entry in lines}
+    every = [known.get(stake.id) or line(stake, "refused", 0) for stake in case.stakes]
+    return {
+        "net": {entry.id: wire(entry.net) for entry in every},
+        "status": {entry.id: entry.status for entry in every},
+        **{name: fact for name, fact in facts.items() if fact},
+        "net_by_player": {player: wire(net) for player, net in net_by_player(every).items()},
+    }
+
+
+def wire(net: Fraction | None) -> int | str | None:
+    """A net on the wire; None while pending."""
+    return None if net is None else to_wire(net)
+
+
+# --- reading JSON strictly -------------------------------------------------------------------------------------------
+
+
+def required(given: Mapping[str, object], key: str, pointer: str) -> object:
+    """The value of a key that must be there."""
+    if key not in given:
+        raise CaseError(f"{pointer}/{key}", "is missing")
+    return given[key]
+
+
+def only(given: Mapping[str, object], allowed: Collection[str], pointer: str) -> None:
+    """Refuse keys that the format does not have here: a misspelt key must not change a settlement silently."""
+    for key in given:
+        if key not in allowed:
+            escaped = str(key).replace("~", "~0").replace("/", "~1")
+            raise CaseError(f"{pointer}/{escaped}", f"is not a key here; allowed: {', '.join(sorted(allowed))}")
+
+
+def mapping(value: object, pointer: str) -> Mapping[str, object]:
+    """A JSON object."""
+    if not isinstance(value, dict):
+        raise CaseError(pointer, "must be an object")
+    return value
+
+
+def array(given: Mapping[str, object], key: str, pointer: str) -> list[object]:
+    """A JSON array under a key."""
+    value = required(given, key, pointer)
+    if not isinstance(value, list):
+        raise CaseError(f"{pointer}/{key}", "must be an array")
+    return value
+
+
+def word(given: Mapping[str, object], key: str, pointer: str) -> str:
+    """A string that is not empty."""
+    value = required(given, key, pointer)
+    if not isinstance(value, str) or not value:
+        raise CaseError(f"{pointer}/{key}", "must be a string that is not empty")
+    return value
+
+
+def one_of(given: Mapping[str, object], key: str, allowed: Iterable[str], pointer: str) -> str:
+    """A string among those allowed."""
+    value, names = word(given, key, pointer), list(allowed)
+    if value not in names:
+        raise CaseError(f"{pointer}/{key}", f"{value!r} is not one of {', '.join(names)}")
+    return value
+
+
+def integer(given: Mapping[str, object], key: str, pointer: str, *, least: int) -> int:
+    """An integer written as one, at least `least`."""
+    value = required(given, key, pointer)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise CaseError(f"{pointer}/{key}", f"must be an integer of at least {least}")
+    return value
+
+
+def boolean(given: Mapping[str, object], key: str, pointer: str, *, default: bool) -> bool:
+    """True or false."""
+    value = given.get(key, default)
+    if not isinstance(value, bool):
+        raise CaseError(f"{pointer}/{key}", "must be true or false")
+    return value
+
+
+def number(given: Mapping[str, object], key: str, pointer: str, *, default: Fraction) -> Fraction:
+    """A number of at least zero, exactly as it was written (the reader of the JSON makes no floats)."""
+    value = given.get(key, default)
+    unreadable = isinstance(value, bool) or (isinstance(value, Decimal) and not value.is_finite())
+    if unreadable or not isinstance(value, int | Fraction | Decimal) or value < 0:
+        raise CaseError(f"{pointer}/{key}", "must be a number of at least 0")
+    return Fraction(value)
+
+
+def results(given: Mapping[str, object], key: str, pockets: Collection[int | str]) -> list[int | str]:
+    """Successive results, each of them a pocket of the wheel; at least one."""
+    found: list[int | str] = []
+    for place, value in enumerate(array(given, key, "/outcome")):
+        if isinstance(value, bool) or not isinstance(value, int | str) or value not in pockets:
+            raise CaseError(f"/outcome/{key}/{place}", f"{value!r} is not a result of this game")
+        found.append(value)
+    if not found:
+        raise CaseError(f"/outcome/{key}", "needs at least one result")
+    return found

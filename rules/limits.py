@@ -86,9 +86,7 @@ def fixed_by_the_text(
         most = limits.maxima.get(bet)
         if cents != most:
             requirement = limits.requirements.get(bet, "R-GEN-10")
-            return Refusal(
-                code="maximum_fixe", requirement=requirement, text=text("maximum_fixe", bet=bet, cents=most)
-            )
+            return Refusal(code="maximum_fixe", requirement=requirement, text=text("maximum_fixe", bet=bet, cents=most))
     for bet, cents in limits.minima.items():
         most = limits.maxima[bet]
         if cents > most:

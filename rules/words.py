@@ -39,7 +39,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "case_inconnue": "Roue immobile dans une case inconnue : lecture d'une personne nécessaire",
     "cylindre_non_actionne": "Bille lancée sans que le cylindre ait été actionné",
     "bille_dans_le_sens_du_cylindre": "Bille lancée dans le sens du cylindre",
-    "bille_perdue": "Bille perdue après « Rien ne va plus »",
+    "bille_perdue": "Bille perdue après « Rien ne va plus » ({why})",
     "lanceur_inconnu": "Lanceur de la bille inconnu alors qu'un roulement est établi",
     "lanceur_hors_roulement": "{by} ne figure pas au roulement des lanceurs",
     "roulement_non_suivi": "{by} lance hors de son tour",
@@ -57,7 +57,8 @@ CATALOGUE: Final[dict[str, str]] = {
     "arret_avant_rien_ne_va_plus": "Roue arrêtée avant « Rien ne va plus » : les mises restent ouvertes, à relancer",
     "bille_a_relancer": "Bille perdue avant « Rien ne va plus » : à relancer",
     "numero": "{number}, {chances}",
-    "numero_zero": "{number}",
+    "zero": "Zéro",
+    "double_zero": "Double zéro",
     "couleur": "Couleur gagnante : {colour}",
     # --- announcements ---
     "attestation": "Attestation « {what} » par {by} ({role})",

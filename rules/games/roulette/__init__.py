@@ -1,0 +1,59 @@
+"""The roulettes: one law, three variants that differ by data only (`variants`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from rules.bets import Layout
+from rules.cases import Case
+from rules.decisions import Phase
+from rules.game import Game
+from rules.games.roulette import draw, payment, tapis
+from rules.games.roulette.variants import VARIANTS, Variant, ZeroRule
+from rules.wheel import WheelCoup
+
+
+def game(variant: Variant) -> Game:
+    """A roulette as a value."""
+    lay = tapis.layout(variant)
+    choice = variant.zero_rule is ZeroRule.CHOIX
+
+    def layout(options: Any) -> Layout:
+        del options
+        return lay
+
+    def settle_case(case: Case) -> dict[str, object]:
+        return payment.settle_case(variant, lay, made, case)
+
+    made = Game(
+        id=variant.id,
+        coup=WheelCoup,
+        options=variant.options,
+        hears=draw.HEARS,
+        says=draw.SAYS,
+        phases=frozenset(Phase) - (frozenset() if choice else {Phase.CHOIX}),
+        layout=layout,
+        limits=payment.limits,
+        minimum_change="reopen",
+        needs=variant.needs,
+        hear=partial(draw.hear, variant),
+        check=partial(payment.check, variant),
+        offers=partial(payment.offers, variant),
+        settle=partial(payment.settle, variant, lay),
+        value=draw.value,
+        announce=draw.announce,
+        read=partial(draw.read, variant),
+        most_players=variant.most_players,
+        case_keys={
+            "config": frozenset({"valeur_liberee"} if choice else ()),
+            "bet": frozenset({"choices"} if choice else ()),
+            "outcome": frozenset({"numbers", "last_spin_of_session"}),
+        },
+        settle_case=settle_case,
+    )
+    return made
+
+
+GAMES: Final[Mapping[str, Game]] = {variant.id: game(variant) for variant in VARIANTS}

@@ -1,0 +1,238 @@
+"""The draw of a roulette: cylinder, ball, rien ne va plus, pocket.
+
+    SpinStarted ─► BallLaunched ─► DropDue ─► rien ne va plus ─► BallDropped ─► PocketRead
+                        │                                                          │
+                        └── jeton in the cylinder, ball lost: taken back, same coup, no result from that launch
+
+The text attaches no nullity to anything here: what is irregular is held until a person decides (R-GEN-08).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rules import wheel
+from rules.decisions import Phase, Severity
+from rules.facts import (
+    Announced,
+    BallDropped,
+    BallLaunched,
+    BallLost,
+    DropDue,
+    Fact,
+    PocketRead,
+    SpinStarted,
+    SpinStopped,
+    TimerElapsed,
+)
+from rules.game import Abandon, Context, Go, Heard, Outcome, Read, Reading, Reopen, Turned
+from rules.games.roulette.tapis import chances
+from rules.games.roulette.variants import Variant
+from rules.wheel import WRONG_SENSE, Hearing, WheelCoup
+from rules.words import text
+
+HEARS = frozenset(
+    {
+        SpinStarted,
+        SpinStopped,
+        BallLaunched,
+        DropDue,
+        BallDropped,
+        BallLost,
+        PocketRead,
+        Announced,
+        TimerElapsed,
+    }
+)
+SAYS = frozenset({"rien_ne_va_plus", "jeton_dans_le_cylindre", "faites_vos_jeux", "lanceur", wheel.CALL_TIMER})
+OF_THE_BALL = ("cylindre_non_actionne", "bille_dans_le_sens_du_cylindre")
+"""Breaches of one launch of the ball: put right by launching it properly."""
+
+
+def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Heard:
+    """Answer a fact of the draw; total over every state of a coup."""
+    h = Hearing(coup, fact, context, variant.law)
+    match fact:
+        case SpinStarted():
+            turned(h, fact)
+        case SpinStopped(travel=travel, per_turn=per_turn) if h.coup.direction is not None:
+            h.set(travel=travel, per_turn=per_turn)
+        case BallLaunched():
+            launched(h, fact)
+        case DropDue():
+            if h.coup.launched:
+                h.mark("drop_due")
+            wheel.due(h)
+        case BallDropped():
+            dropped(h)
+        case BallLost(why=why):
+            lost(h, variant, why)
+        case PocketRead():
+            read_pocket(h, fact, variant)
+        case Announced(code="rien_ne_va_plus"):
+            wheel.called(h)
+        case Announced(code="jeton_dans_le_cylindre"):
+            jeton(h)
+        case Announced(code="faites_vos_jeux"):
+            h.mark("faites_vos_jeux")
+        case Announced(code="lanceur", by=by):
+            takes_over(h, by)
+        case TimerElapsed(name=wheel.CALL_TIMER):
+            wheel.overdue(h)
+        case _:
+            h.ignore("sans_objet")
+    return h.answer()
+
+
+# --- cylinder and ball -----------------------------------------------------------------------------------------------
+
+
+def turned(h: Hearing, fact: SpinStarted) -> None:
+    """The cylinder is actuated: each actuation is judged against the one before, the last one counts."""
+    if h.coup.launched and not h.is_open:
+        h.say(Turned(direction=fact.direction))
+        h.found("relance_apres_rnvp", h.law.alternation, Severity.HELD)
+        return
+    wheel.actuated(h, fact.direction)
+    if h.coup.launched:
+        judge_ball(h)
+
+
+def launched(h: Hearing, fact: BallLaunched) -> None:
+    """The ball runs; told again when its sense turns out to be another."""
+    if h.coup.launched and fact.direction is h.coup.ball_direction:
+        h.ignore("deja_lancee")
+        return
+    first = not h.coup.launched
+    h.set(launched=True, ball_direction=fact.direction)
+    if first:
+        h.mark("launched")
+        who_launches(h)
+        if h.is_open:
+            h.say(Go(phase=Phase.LANCE))
+    judge_ball(h)
+
+
+def judge_ball(h: Hearing) -> None:
+    """The ball must run against a cylinder that was actuated (R-RF-09)."""
+    h.forget(*OF_THE_BALL)
+    wrong = h.has("direction_non_alternee")
+    if h.coup.direction is None:
+        h.found("cylindre_non_actionne", h.law.alternation, Severity.HELD)
+    elif h.coup.ball_direction is h.coup.direction:
+        h.found("bille_dans_le_sens_du_cylindre", h.law.alternation, Severity.HELD)
+        wrong = True
+    if wrong:
+        h.light(WRONG_SENSE)
+    else:
+        h.dark(WRONG_SENSE)
+
+
+def jeton(h: Hearing) -> None:
+    """A jeton fell in: the ball is taken back and launched again; stakes are open meanwhile (R-RF-10)."""
+    if not h.coup.launched:
+        h.ignore("aucun_tirage")
+        return
+    h.announce("jeton_dans_le_cylindre")
+    h.say(Reopen(), Go(phase=Phase.MISES_OUVERTES))
+    keep_sense(h)
+
+
+def lost(h: Hearing, variant: Variant, why: str) -> None:
+    """The ball is not where it must be: before rien ne va plus it is simply launched again, afterwards held."""
+    if not h.coup.launched:
+        h.ignore("aucun_tirage")
+    elif h.is_open:
+        h.say(Abandon(code="bille_a_relancer"))
+        keep_sense(h)
+    else:
+        h.found("bille_perdue", variant.result, Severity.HELD, why=why)
+
+
+def keep_sense(h: Hearing) -> None:
+    """The cylinder was not actuated again for the new launch: its wrong sense stands."""
+    if h.has("direction_non_alternee"):
+        h.found("direction_non_alternee", h.law.alternation, Severity.HELD)
+
+
+def dropped(h: Hearing) -> None:
+    """The ball leaves the rim: no stake can be in time any more."""
+    if not h.coup.launched:
+        h.ignore("aucun_tirage")
+        return
+    h.mark("dropped")
+    wheel.closed_by_the_draw(h)
+
+
+# --- who launches ----------------------------------------------------------------------------------------------------
+
+
+def takes_over(h: Hearing, by: str) -> None:
+    """A croupier says that he launches from now on; the order of the house is followed (R-RF-06)."""
+    rota = rota_of(h)
+    if not rota:
+        h.ignore("sans_roulement")
+        return
+    before = h.coup.memory.get("lanceur")
+    h.set(memory={**h.coup.memory, "lanceur": by})
+    if by not in rota:
+        h.found("lanceur_hors_roulement", "R-RF-06", Severity.NOTED, by=by)
+    elif before in rota and by not in (before, rota[(rota.index(str(before)) + 1) % len(rota)]):
+        h.found("roulement_non_suivi", "R-RF-06", Severity.NOTED, by=by)
+
+
+def who_launches(h: Hearing) -> None:
+    """Where an order is established, the launcher must be known."""
+    if rota_of(h) and "lanceur" not in h.coup.memory:
+        h.found("lanceur_inconnu", "R-RF-06", Severity.NOTED)
+
+
+def rota_of(h: Hearing) -> tuple[str, ...]:
+    """The order of launchers, where this roulette has one."""
+    return getattr(h.context.house.options, "rota_lanceurs", ())
+
+
+# --- the pocket ------------------------------------------------------------------------------------------------------
+
+
+def read_pocket(h: Hearing, fact: PocketRead, variant: Variant) -> None:
+    """A source reads the pocket: only a ball that was launched, and not taken back, has a result (R-RF-13)."""
+    outcome = read(variant, fact.value, None)
+    if outcome is None or not h.coup.launched:
+        h.ignore("aucun_tirage" if not h.coup.launched else "lecture_impossible")
+        return
+    wheel.closed_by_the_draw(h)
+    h.dark(h.coup.lit)
+    reading = Reading(
+        source=fact.source,
+        value=value(outcome),
+        outcome=outcome,
+        origin=fact.origin,
+        at_ns=fact.at_ns,
+        recovered=fact.recovered,
+    )
+    h.say(Read(reading=reading))
+
+
+def read(variant: Variant, given: int | str, options: Any) -> Outcome | None:
+    """A number of this cylinder, also as it is typed (`"17"`)."""
+    del options
+    typed = isinstance(given, str) and given.isdecimal() and str(int(given)) == given
+    number = int(given) if typed else given
+    return {"number": number, "chances": chances(number)} if number in variant.pockets else None
+
+
+def value(outcome: Outcome) -> int | str:
+    """Sources must agree on the number."""
+    number = outcome["number"]
+    assert isinstance(number, int | str), "an outcome of a roulette has a number"
+    return number
+
+
+def announce(outcome: Outcome) -> str:
+    """Number and winning even chances, aloud (R-RF-13)."""
+    number = value(outcome)
+    named = chances(number)
+    if not named:
+        return text("double_zero" if number == "00" else "zero")
+    return text("numero", number=number, chances=", ".join(named[:-1]) + f" et {named[-1]}")
