@@ -46,7 +46,8 @@ ADVICE: Final[Mapping[str, str]] = {
 }
 """What to do by the code that `health` shows."""
 
-FLAGS: Final[Mapping[int, str]] = {1: "not_detected", 2: "with_the_rotor", 4: "sensor_stuck", 8: "launch_failed"}
+FLAGS: Final[Mapping[int, str]] = {4: "sensor_stuck", 8: "launch_failed", 1: "not_detected", 2: "with_the_rotor"}
+"""Bits of the flag sum, the gravest first."""
 
 _PLAIN: Final[Mapping[str, str]] = {
     "selftest": "*F",

@@ -341,7 +341,7 @@ class SlingShot2:
             self._seen.missed += max(up - 1, 0)
             return self._ball_lost(flight, at_ns, "number_unreadable" if flight.unreadable else "number_missed")
         flags = now.flags | (before.flags if before is not None else 0)
-        why = next((FLAGS[bit] for bit in (STUCK, LAUNCH_FAILED, NOT_DETECTED, WITH_ROTOR) if flags & bit), "")
+        why = next((name for bit, name in FLAGS.items() if flags & bit), "")
         state = {6: "table_closed", 7: "not_in_the_track"}.get(now.state, "new_game")
         return self._ball_lost(flight, at_ns, why or state)
 
