@@ -6,8 +6,9 @@ trace or in real time into a daemon, is not this module's business.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -31,11 +32,19 @@ CYLINDER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cue:
-    """Something the in-wheel sensor sees: `ball` in the track, `slow`, `number`, `ready` for the next, `lifted`."""
+    """Something the in-wheel sensor sees.
+
+    The `rotor`, a `ball` in the track, a `slow` one, its `number`, and that it is `ready` for the next ball, also when
+    this one was `lifted`.
+    """
 
     at_ns: int
     what: str
     number: int | None = None
+    """With `ready`: the number was never shown."""
+    flags: int = 0
+    rpm: float = 0.0
+    rotor: str = "cw"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +72,13 @@ class _Drawn:
 
     motion: Motion
     moments: dict[str, float]
-    cues: list[tuple[float, str, int | None]] = field(default_factory=list)
+    cues: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
+    number: int | None = None
+    """Where the ball lies in truth."""
+
+    def seen_by_people(self, action: Action) -> Action:
+        """`result = "seen"`: the croupier types where the ball lies."""
+        return replace(action, value=self.number) if (action.verb, action.value) == ("result", "seen") else action
 
 
 class Bench:
@@ -126,7 +141,7 @@ class Bench:
         deeds = sorted(
             (
                 Deed(at_ns=start_ns + round(drawn.moments[a.at] * SECOND) + a.ms * MS, action=a)
-                for a in play.actions
+                for a in map(drawn.seen_by_people, play.actions)
                 if a.at in drawn.moments
             ),
             key=lambda deed: deed.at_ns,
@@ -146,7 +161,7 @@ class Bench:
         pulses.sort(key=lambda pulse: pulse.at_ns)
         return Script(
             pulses=pulses,
-            cues=[Cue(at_ns=start_ns + round(s * SECOND), what=w, number=n) for s, w, n in sorted(drawn.cues)],
+            cues=[Cue(at_ns=start_ns + round(s * SECOND), **seen) for s, seen in drawn.cues],
             deeds=deeds,
             moments={name: start_ns + round(s * SECOND) for name, s in drawn.moments.items()},
             ends_ns=ends_ns,
@@ -213,25 +228,44 @@ class Bench:
             )
         moments["released"] = released
         drawn = _Drawn(motion, moments)
+        drawn.cues.append((released, {"what": "rotor", "rpm": self.rpm, "rotor": self.direction}))
         ball = how.get("ball", {})
+        with_rotor = bool(ball.get("with_rotor"))
         turning = 1 if self.wheel.speed >= 0 else -1
-        throw = throw_ball(float(ball.get("speed", 5.5)), turning if ball.get("with_rotor") else -turning, self.rng)
+        throw = throw_ball(float(ball.get("speed", 5.5)), turning if with_rotor else -turning, self.rng)
         thrown = moments["thrown"] = released + 0.8
-        picked_up = how.get("picked_up_ms")
-        ends = throw.settled_s if picked_up is None else picked_up / 1000
-        seen, slow = throw.first_lap_s, throw.lap_slower_than(NO_MORE_BETS_S)
-        read = throw.settled_s + TURN / max(0.5, abs(self.wheel.speed))
+        ends = how["picked_up_ms"] / 1000 if "picked_up_ms" in how else math.inf
+        truth = {
+            "seen": throw.first_lap_s,
+            "drop_due": throw.lap_slower_than(NO_MORE_BETS_S),
+            "dropped": throw.dropped_s,
+            "settled": throw.settled_s,
+            "read": throw.settled_s + TURN / max(0.5, abs(self.wheel.speed)),
+        }
+        moments |= {name: thrown + time for name, time in truth.items() if time < ends}
         number = how.get("number", self.rng.choice(CYLINDER))
-        sensor = how.get("sensor", {})
-        truth = {"seen": seen, "drop_due": slow, "dropped": throw.dropped_s, "settled": throw.settled_s, "read": read}
-        for name, time in truth.items():
-            if time <= ends or (name == "read" and picked_up is None):
-                moments[name] = thrown + time
-        for name, what in (("seen", "ball"), ("drop_due", "slow"), ("read", "number")):
-            if name in moments and what not in sensor.get("misses", ()):
-                drawn.cues.append((moments[name], what, sensor.get("reads", number) if what == "number" else None))
-        if picked_up is None:
-            drawn.cues.append((moments["read"] + READY_AFTER_S, "ready", None))
-        else:
-            drawn.cues.append((thrown + ends, "lifted", None))
+        drawn.number = number
+        drawn.cues += self._as_sensed(how, moments, number, with_rotor=with_rotor)
+        if ends < math.inf:
+            drawn.cues.append((thrown + ends, {"what": "lifted"}))
         return drawn
+
+    @staticmethod
+    def _as_sensed(
+        how: Mapping[str, Any], moments: Mapping[str, float], number: int, *, with_rotor: bool
+    ) -> list[tuple[float, dict[str, Any]]]:
+        """What the in-wheel sensor sees of a throw; `sensor = { misses = ["number"], reads = 18 }` are its errors."""
+        sensor = how.get("sensor", {})
+        misses, reads = sensor.get("misses", ()), sensor.get("reads", number)
+        cues: list[tuple[float, dict[str, Any]]] = []
+        if "seen" in moments and "ball" not in misses:
+            cues.append((moments["seen"], {"what": "ball", "flags": 2 if with_rotor else 0}))
+        if "drop_due" in moments and "slow" not in misses:
+            cues.append((moments["drop_due"], {"what": "slow"}))
+        if "read" in moments:
+            missed = "number" in misses
+            if not missed:
+                cues.append((moments["read"], {"what": "number", "number": reads}))
+            ready = {"what": "ready", "number": reads if missed else None}
+            cues.append((moments["read"] + READY_AFTER_S, ready))
+        return cues

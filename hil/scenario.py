@@ -7,9 +7,11 @@
     table = "roue-de-la-chance"         a file of config/tables
     seed = 7                            everything random comes from here
     noise = "L0"                        sensor faults, hil.devices.encoder.LEVELS
-    live = true                         only the live rig can play it (it kills or unplugs programs)
+    live = true                         only the live rig can play it (it kills programs)
+    demo = true                         this is what `./dev demo` plays on its table, over and over
     [house] [options]                   overrides of the table's config
-    [opening]                           minimum_cents = ..., or `none = true`: nobody opens the table
+    [opening]                           attest = { verification = ["comite", "croupier"] }, minimum_cents = ...
+                                        without this section nobody opens the table
 
     [[play]]                            one handling of the apparatus, in order
     spin  = { direction, speed, wind_up, push_ms, first_share, touch = [...] }     the vertical wheel, by its physics
@@ -97,6 +99,7 @@ class Scenario:
     seed: int
     noise: str
     live: bool
+    demo: bool
     overrides: Mapping[str, Mapping[str, Any]]
     opening: Mapping[str, Any]
     plays: tuple[Play, ...]
@@ -141,7 +144,7 @@ def load(path: Path) -> Scenario:
     live = bool(data.get("live", False))
     if not live and any(action.verb in LIVE_VERBS for play in plays for action in play.actions):
         raise ScenarioError(f"{path}: kill and broker need `live = true`")
-    opening = read.table(data, "opening", ("minimum_cents", "none"))
+    opening = read.table(data, "opening", ("minimum_cents", "attest"))
     return Scenario(
         name=path.stem,
         path=path,
@@ -151,13 +154,14 @@ def load(path: Path) -> Scenario:
         seed=int(data.get("seed", 0)),
         noise=noise,
         live=live,
+        demo=bool(data.get("demo", False)),
         overrides={section: data[section] for section in ("house", "options") if section in data},
         opening=opening,
         plays=plays,
     )
 
 
-_SCENARIO = ("title", "law", "table", "seed", "noise", "live", "house", "options", "opening", "play")
+_SCENARIO = ("title", "law", "table", "seed", "noise", "live", "demo", "house", "options", "opening", "play")
 _PLAY = ("spin", "drawn", "throw", "do", "pause_ms", "why")
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "spin": ("direction", "speed", "wind_up", "push_ms", "first_share", "touch"),

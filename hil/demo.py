@@ -1,0 +1,192 @@
+"""A table that plays by itself: `python -m hil.demo [--table NAME] [--coups N]`.
+
+A private broker, the unmodified daemon, and the virtual rig that plays the table's demo scenario over and over through
+the real drivers. The first line on stdout is `demo: mqtt://127.0.0.1:PORT/casino/SITE/TABLE`; whoever wants to look
+subscribes there. With `--coups N` it ends with exit 0 after N results with status valid. It ends with exit 1 and the
+reason when the daemon dies, no result comes in time, or a message breaks the contract.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hil import scenario, tables
+from hil.bench import SECOND, Script
+from hil.contract import Contract
+from hil.floor import Heard, RigError
+from hil.rig import Rig
+from hil.scenario import Scenario, ScenarioError
+
+RESULT_S = 30.0
+"""A coup whose play is over must have its result by then."""
+NOTHING_S = 180.0
+"""With `--coups`, so long without a valid result is a failure."""
+
+
+def say(text: str) -> None:
+    """One line for whoever watches."""
+    print(text, flush=True)
+
+
+class Demo:
+    """One run of the demo on one table."""
+
+    def __init__(self, rig: Rig, played: Scenario, coups: int | None) -> None:
+        self.rig, self.played, self.coups = rig, played, coups
+        self.valid = 0
+        self.results = 0
+        self.started_ns = time.monotonic_ns()
+        self.contract = Contract()
+
+    async def run(self) -> None:
+        """Play until enough results are valid; for ever without a number. Raises RigError."""
+        await self.rig.open(self.played.opening)
+        self.contract.know(await self.rig.public_key())
+        watching = asyncio.get_running_loop().create_task(self._watch(), name="demo: watch")
+        playing = asyncio.get_running_loop().create_task(self._play(), name="demo: play")
+        try:
+            done, _ = await asyncio.wait({watching, playing}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in (watching, playing):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    async def _play(self) -> None:
+        """The scenario over and over; every launch but a taken back one must come to a result."""
+        while True:
+            for play in self.played.plays:
+                before = self.results
+                script = await self.rig.play(play)
+                await self.rig.wait_until(script.ends_ns)
+                if play.kind and "picked_up_ms" not in play.how:
+                    await self._result_after(before, script)
+
+    async def _result_after(self, before: int, script: Script) -> None:
+        deadline_ns = script.ends_ns + round(RESULT_S * SECOND)
+        while self.results == before:
+            self.rig.check()
+            if time.monotonic_ns() > deadline_ns:
+                if self.coups is not None:
+                    raise RigError(
+                        f"no result {RESULT_S:.0f} s after the end of a coup\n{self.rig.daemon.last_words()}"
+                    )
+                say("       no result of this coup")
+                return
+            await asyncio.sleep(0.05)
+
+    async def _watch(self) -> None:
+        """Tell what comes and check it; returns after enough valid results."""
+        last_valid = time.monotonic()
+        messages = self.rig.consumer.messages()
+        while True:
+            try:
+                async with asyncio.timeout(1.0):
+                    heard = await anext(messages)
+            except TimeoutError:
+                self.rig.check()
+                if self.coups is not None and time.monotonic() - last_valid > NOTHING_S:
+                    raise RigError(f"no valid result for {NOTHING_S:.0f} s") from None
+                messages = self.rig.consumer.messages(self._seen)
+                continue
+            self._seen += 1
+            if wrong := self.contract.check(heard):
+                raise RigError("the contract is broken: " + "; ".join(wrong))
+            if line := told(heard):
+                say(f"{(time.monotonic_ns() - self.started_ns) / SECOND:6.1f} {line}")
+            if heard.suffix == "result":
+                self.results += 1
+                if heard.body["status"] == "valid":
+                    self.valid += 1
+                    last_valid = time.monotonic()
+                    if self.coups is not None and self.valid >= self.coups:
+                        return
+
+    _seen = 0
+
+
+def told(heard: Heard) -> str:
+    """One message as a line for people; empty for those that say nothing new."""
+    if not heard.payload or heard.retained:
+        return ""
+    body = heard.body
+    match heard.suffix:
+        case "result":
+            return _result(body)
+        case "event":
+            return f"{body['kind']:<12} {body['text']}"
+        case "status":
+            return f"status       {body['state']} ({body['reason']})"
+        case name if name.startswith("settlement/") and body["lines"]:
+            paid = ", ".join(f"{line['player']} {line['type']} {_amount(line['net'])}" for line in body["lines"])
+            return f"reglement    {paid}"
+    return ""
+
+
+def _result(body: Mapping[str, Any]) -> str:
+    outcome = body["outcome"] or {}
+    won = outcome.get("colour", outcome.get("number", "-"))
+    turns = f", {body['travel_counts'] / body['per_turn']:.2f} tours" if body.get("per_turn") else ""
+    why = "".join(f"; {reason['code']}" for reason in body["reasons"])
+    return f"RESULTAT     no {body['result_no']} coup {body['coup']}: {body['status']} {won}{turns}{why}"
+
+
+def _amount(net: object) -> str:
+    return f"{net:+d}" if isinstance(net, int) else str(net)
+
+
+def demo_of(table: str) -> Scenario:
+    """The demo scenario of a table; raises ScenarioError naming the tables that have one."""
+    demos = [played for played in map(scenario.load, scenario.all_scenarios()) if played.demo]
+    for played in demos:
+        if played.table == table:
+            return played
+    tables.table(table)
+    raise ScenarioError(f"no demo scenario plays {table!r}; there are: {', '.join(sorted(d.table for d in demos))}")
+
+
+async def demo(table: str, coups: int | None) -> int:
+    """Run the demo; returns the exit code."""
+    loop, me = asyncio.get_running_loop(), asyncio.current_task()
+    assert me is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, me.cancel)
+    try:
+        played = demo_of(table)
+        rig = Rig(tables.table(table, played.overrides), seed=played.seed, noise=played.noise)
+        say(f"demo: {rig.url}/{rig.base}")
+        async with rig:
+            await Demo(rig, played, coups).run()
+    except (RigError, ScenarioError) as error:
+        print(f"demo: {error}", file=sys.stderr, flush=True)
+        return 1
+    except asyncio.CancelledError:
+        return 1 if coups is not None else 0
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(prog="./dev demo", description="A table that plays by itself.")
+    parser.add_argument("--table", default="roue-de-la-chance", metavar="NAME", help="a file of config/tables")
+    parser.add_argument("--coups", type=int, metavar="N", help="end after N results with status valid")
+    options = parser.parse_args(arguments)
+    if options.coups is not None and options.coups < 1:
+        parser.error("--coups: at least 1")
+    return asyncio.run(demo(options.table, options.coups))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
