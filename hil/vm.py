@@ -1,0 +1,325 @@
+"""The installed product in a machine with real pins: `python -m hil.vm RIG` proves it with one command.
+
+RIG is the folder of a virtual machine with simulated GPIO chips and hot-pluggable serial adapters: a program `vm` with
+the commands `boot`, `run`, `copy`, `plug`, `unplug`, `powercut`, and in the guest `quad`, which turns lines into an
+encoder. The product is installed there as README tells (packages of the lock, unit, user, udev rules), as the service
+that a table has. Broker, floor and the far ends of the adapters are here. Prints what held; exit 0 when all did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hil import tables
+from hil.demo import demo_of
+from hil.floor import Broker, Consumer, RigError, Signer
+from hil.peers import Peer, peers_for
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = "/opt/table-controller"
+ADAPTERS = {"wheel_sensor": "usb0", "console": "usb1"}
+"""Role of the table -> name of the machine's USB adapter; the guest sees the serial number `RIG-<name>`."""
+COUNTS = 400
+"""Counts a turn: at the 400 edges a second that an emulated machine takes without loss this is a turn a second."""
+RATE = 400
+SLOW = "[Service]\nWatchdogSec=30\nTimeoutStartSec=300\nExecStartPre=\n"
+"""Python starts a dozen times slower there; the check would double that and was made before."""
+POLL_S = 0.02
+
+
+class Vm:
+    """The machine, through its own program."""
+
+    def __init__(self, rig: Path) -> None:
+        self._program = rig.resolve() / "vm"
+        if "RIG_DIR" not in os.environ:
+            raise RigError("RIG_DIR must name the folder where the machine keeps its disk and its sockets")
+        self.sockets = Path(os.environ["RIG_DIR"]) / "run"
+        if not os.access(self._program, os.X_OK):
+            raise RigError(f"{self._program} is no program: RIG must be the folder of the machine")
+
+    async def __call__(self, *words: str, deadline_s: float = 120.0) -> str:
+        """Run one command of the machine and return what it said; raises RigError."""
+        process = await asyncio.create_subprocess_exec(
+            self._program,
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            async with asyncio.timeout(deadline_s):
+                out, err = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            raise RigError(f"vm {shlex.join(words)}: no end within {deadline_s:.0f} s") from None
+        if process.returncode:
+            raise RigError(f"vm {shlex.join(words)}: {process.returncode}: {(out + err).decode().strip()}")
+        return out.decode()
+
+    async def run(self, command: str, deadline_s: float = 120.0) -> str:
+        """Run a command in the guest, as root."""
+        return (await self("run", command, deadline_s=deadline_s)).strip()
+
+
+class Adapter:
+    """A simulated device at the far end of one of the machine's USB adapters."""
+
+    def __init__(self, vm: Vm, name: str, peer: Peer) -> None:
+        self._vm, self._name, self._peer = vm, name, peer
+
+    async def run(self) -> None:
+        """Speak and listen for ever; the machine may go and come back."""
+        while True:
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as line:
+                line.setblocking(False)
+                await asyncio.get_running_loop().sock_connect(line, str(self._vm.sockets / self._name))
+                await self._serve(line)
+            await asyncio.sleep(0.5)
+
+    async def _serve(self, line: socket.socket) -> None:
+        while True:
+            now = time.monotonic_ns()
+            with contextlib.suppress(BlockingIOError):
+                said = line.recv(4096)
+                if not said:
+                    return
+                self._peer.feed(said, now)
+            self._peer.tick(now)
+            if out := self._peer.take_output():
+                await asyncio.get_running_loop().sock_sendall(line, out)
+            await asyncio.sleep(POLL_S)
+
+
+class Proof:
+    """Says what held, line by line."""
+
+    def __init__(self) -> None:
+        self.held = self.failed = 0
+
+    def check(self, what: str, seen: object, ok: bool) -> None:
+        """One promise."""
+        self.held, self.failed = self.held + ok, self.failed + (not ok)
+        print(f"{'ok  ' if ok else 'FAIL'} {what}{'' if ok else f': {seen!r}'}", flush=True)
+
+    async def comes(self, what: str, look: Callable[[], Awaitable[tuple[bool, object]]], deadline_s: float) -> None:
+        """A promise that may take a while: `look` says whether it holds now, and what it saw."""
+        seen: object = None
+        began = time.monotonic()
+        while time.monotonic() - began < deadline_s:
+            held, seen = await look()
+            if held:
+                self.check(f"{what} ({time.monotonic() - began:.1f} s)", seen, True)
+                return
+            await asyncio.sleep(0.5)
+        self.check(what, seen, False)
+
+
+def packages(folder: Path) -> None:
+    """What the guest's Python 3.11 needs, as files: the lock and the project; raises RigError."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder)]
+    guest = ["--python-version", "3.11", "--only-binary", ":all:", "--require-hashes", "-r"]
+    for words in ([*guest, str(ROOT / "requirements.lock")], ["--no-build-isolation", str(ROOT)]):
+        done = subprocess.run([*pip, *words], check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise RigError(f"pip: {done.stderr.strip()}")
+
+
+def rigged(url: str, keys: list[Signer]) -> dict[str, Any]:
+    """The shipped roulette with this machine's encoder, adapters and broker; nothing else differs."""
+    table = tables.table("roulette-francaise")
+    table["devices"]["wheel"]["counts_per_turn"] = COUNTS
+    for role, name in ADAPTERS.items():
+        table["devices"][role]["match"] = {"ID_SERIAL_SHORT": f"RIG-{name}"}
+    table["mqtt"]["url"] = url
+    table["keys"] = [{"name": key.name, "role": key.role, "public": key.public} for key in keys]
+    return table
+
+
+async def install(vm: Vm, folder: Path, table: Mapping[str, Any]) -> None:
+    """As README tells, with the packages brought from here."""
+    await asyncio.to_thread(packages, folder / "site")
+    await vm("copy", str(folder / "site"), HOME, deadline_s=300)
+    await vm("copy", str(ROOT / "systemd"), HOME)
+    (folder / "table.toml").write_text(tables.toml(table), encoding="utf-8")
+    (folder / "slow.conf").write_text(SLOW, encoding="utf-8")
+    await vm("copy", str(folder / "table.toml"), "/etc/table-controller")
+    await vm("copy", str(folder / "slow.conf"), "/etc/systemd/system/table-controller.service.d")
+    await vm.run(
+        f"""set -e
+        python3 -m venv --without-pip {HOME}/venv
+        mv {HOME}/site/bin/* {HOME}/venv/bin/
+        mv {HOME}/site/* {HOME}/venv/lib/python3.11/site-packages/
+        sed -i '1s|^#!.*|#!{HOME}/venv/bin/python|' {HOME}/venv/bin/table-controller {HOME}/venv/bin/tablectl
+        cp {HOME}/systemd/table-controller.service /etc/systemd/system/
+        cp {HOME}/systemd/sysusers.d/* /etc/sysusers.d/
+        systemd-sysusers
+        cp {HOME}/systemd/tmpfiles.d/* /etc/tmpfiles.d/
+        systemd-tmpfiles --create table-controller.conf
+        cp {HOME}/systemd/udev/90-table.rules /etc/udev/rules.d/
+        udevadm control --reload
+        udevadm trigger
+        udevadm settle
+        systemctl daemon-reload
+        systemctl enable -q table-controller
+        sync""",
+        deadline_s=300,
+    )
+
+
+async def prove(vm: Vm, folder: Path, proof: Proof) -> None:
+    """Everything, in order."""
+    broker = Broker(folder)
+    await broker.start()
+    people = {role: Signer(f"{role}-1", role) for role in ("comite", "chef", "croupier", "technicien")}
+    table = rigged(f"mqtt://10.0.2.2:{broker.port}", list(people.values()))
+    consumer = Consumer(broker.port, tables.base(table))
+    await consumer.start()
+    try:
+        async with asyncio.TaskGroup() as group:
+            peers = peers_for(table, time.monotonic_ns(), 1)
+            lines = [group.create_task(Adapter(vm, ADAPTERS[role], peer).run()) for role, peer in peers.items()]
+            try:
+                await _prove(vm, folder, proof, table, consumer, people)
+            finally:
+                for line in lines:
+                    line.cancel()
+    finally:
+        await consumer.stop()
+        await broker.stop()
+
+
+async def _prove(
+    vm: Vm, folder: Path, proof: Proof, table: Mapping[str, Any], consumer: Consumer, people: Mapping[str, Signer]
+) -> None:
+    await vm("powercut")
+    await vm("boot", "--fresh", deadline_s=400)
+    await install(vm, folder, table)
+
+    async def last(suffix: str) -> Any:
+        return next((heard.body for heard in reversed(consumer.heard) if heard.suffix == suffix and heard.payload), {})
+
+    def device(role: str, state: str) -> Callable[[], Awaitable[tuple[bool, object]]]:
+        async def look() -> tuple[bool, object]:
+            seen = (await last("health")).get("devices", {}).get(role, {}).get("state")
+            return seen == state, seen
+
+        return look
+
+    def status(state: str) -> Callable[[], Awaitable[tuple[bool, object]]]:
+        async def look() -> tuple[bool, object]:
+            seen = await last("status")
+            return seen.get("state") == state, seen
+
+        return look
+
+    def turned(direction: str) -> Callable[[], Awaitable[tuple[bool, object]]]:
+        async def look() -> tuple[bool, object]:
+            seen = (await last("state")).get("last_direction")
+            return seen == direction, seen
+
+        return look
+
+    # the service
+
+    began = time.monotonic()
+    await vm.run("systemctl start table-controller", deadline_s=400)
+    proof.check(f"systemd has it ready ({time.monotonic() - began:.0f} s)", "", True)
+    seen = await vm.run("systemctl show -p ActiveState,NRestarts,StatusText table-controller; ps -o user= -C python")
+    proof.check("active, not restarted", seen, "ActiveState=active" in seen and "NRestarts=0" in seen)
+    pid = await vm.run("systemctl show -p MainPID --value table-controller")
+    seen = await vm.run(f"ps -o user:20= -p {pid}; ls -l /proc/{pid}/fd")
+    proof.check("runs as its own user", seen, seen.startswith("table-controller"))
+    seen = await vm.run("systemd-analyze security --no-pager table-controller | tail -n 1")
+    proof.check("exposed 2.0 at most", seen, float(seen.split(":")[1].split()[0]) <= 2.0)
+    await proof.comes("online at the broker", status("online"), 30)
+
+    # adapters by their properties
+
+    for role in ADAPTERS:
+        await proof.comes(f"{role} is lost while it is not plugged", device(role, "lost"), 30)
+    for role, name in ADAPTERS.items():
+        await vm("plug", name)
+        await proof.comes(f"{role} opens", device(role, "ok"), 40)
+    seen = await vm.run("ls -l /dev/ttyUSB* /dev/gpiochip0 /dev/table/; udevadm info -q property /dev/ttyUSB0")
+    proof.check("udev rules: names and rights", seen, "RIG-usb0" in seen and "ID_MM_PORT_IGNORE=1" in seen)
+
+    # edges of a real chip
+
+    opening = demo_of("roulette-francaise").opening
+    for what, roles in opening.get("attest", {}).items():
+        for role in roles:
+            await consumer.order(people[role], "attest", what=what)
+    reply = await consumer.order(people["comite"], "open", minimum_cents=opening["minimum_cents"])
+    proof.check("a signed command opens the table", reply, bool(reply["ok"]))
+    lines = " ".join(f"$(rig-gpio path 0 {offset})" for offset in table["devices"]["wheel"]["lines"].values())
+    for rate, direction in ((RATE, "cw"), (-RATE, "ccw")):
+        await vm.run(f"quad -r {rate} -n {COUNTS} -i {COUNTS} {lines}")
+        await proof.comes(f"{COUNTS} edges at {rate}/s are a turn {direction}", turned(direction), 30)
+        await asyncio.sleep(5)  # the wheel must be seen to stop before it is turned the other way
+    health = (await last("health"))["devices"]["wheel"]
+    proof.check("no edge was lost on the way", health, not any(health.get(key) for key in ("gaps", "lost", "illegal")))
+
+    # out and in
+
+    await vm("unplug", ADAPTERS["wheel_sensor"])
+    await proof.comes("the sensor's adapter is out", device("wheel_sensor", "lost"), 30)
+    await vm("plug", ADAPTERS["wheel_sensor"])
+    await proof.comes("and in again", device("wheel_sensor", "ok"), 40)
+
+    # power cut
+
+    before = await last("state")
+    await vm("powercut")
+    await proof.comes("the broker tells that it is gone", status("offline"), 60)
+    mark = len(consumer.heard)
+    await vm("boot", deadline_s=400)
+    for name in ADAPTERS.values():
+        await vm("plug", name)
+    await proof.comes("online again without hands", status("online"), 300)
+    after = await consumer.wait_for("state", lambda _: True, 60, mark)
+    kept = ("epoch", "seance", "partie", "coup", "phase", "last_direction", "limits")
+    proof.check(
+        "the same table as before",
+        {key: (before[key], after[key]) for key in kept if before[key] != after[key]},
+        all(before[key] == after[key] for key in kept),
+    )
+    seen = await vm.run(f"{HOME}/venv/bin/tablectl --config /etc/table-controller/table.toml journal verify")
+    proof.check("its journal verifies", seen, "reason" not in seen)
+    seen = await vm.run("journalctl -u table-controller -o cat --no-pager -p err")
+    proof.check("nothing in the log is an error of the program", seen, "Traceback" not in seen)
+
+
+def main() -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(prog="python -m hil.vm", description="Proves the installed product in a VM.")
+    parser.add_argument("rig", type=Path, metavar="RIG", help="folder of the machine, already built (its `vm build`)")
+    parser.add_argument("--keep", action="store_true", help="leave the machine running")
+    options = parser.parse_args()
+    proof = Proof()
+    try:
+        vm = Vm(options.rig)
+        with tempfile.TemporaryDirectory(prefix="vm-") as folder:
+            asyncio.run(prove(vm, Path(folder), proof))
+    except (RigError, OSError, json.JSONDecodeError) as error:
+        proof.check(str(error), "", False)
+    print(f"{proof.held} held, {proof.failed} did not")
+    return 1 if proof.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
