@@ -203,6 +203,10 @@ class _Connection:
         """End it without a DISCONNECT, so that the broker tells our will."""
         self.end(_Ended(why, ours=True))
         self._detach()
+        self.close()
+
+    def close(self) -> None:
+        """Close the socket."""
         self.client.on_socket_close = None
         sock = self.client.socket()
         if sock is not None:
@@ -213,12 +217,10 @@ class _Connection:
         if not self.ended.done():
             self.ended.set_result(ended)
             self._on_end(self, ended)  # at once: whoever is refused now must not find the link up
-        waiting: list[asyncio.Future[Any]] = [*self.waiting.values(), *self.subacks.values()]
-        self.waiting.clear()
-        self.subacks.clear()
-        for future in waiting:
+        for future in self.waiting.values():
             if not future.done():
                 future.set_exception(Disconnected(ended.why))
+        self.waiting.clear()
 
     async def until(self, future: asyncio.Future[Any], within_s: float, what: str) -> Any:
         """The future's result; raises _Ended when the connection goes first or the time is up."""
@@ -470,7 +472,9 @@ class Link:
         will = self._will()
 
         def tell(error: Exception | None) -> None:
-            if not done.done():
+            if done.done():
+                connection.drop("abandoned while dialling")  # what the thread has opened since
+            else:
                 done.set_result(error)
 
         def dial() -> None:
@@ -479,8 +483,10 @@ class Link:
                 connection.dial(self._will_topic, will)
             except Exception as raised:  # noqa: BLE001  # handed to the task that waits for it
                 error = raised
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            try:
                 loop.call_soon_threadsafe(tell, error)
+            except RuntimeError:  # the loop is closed: nobody waits any more
+                connection.close()
 
         threading.Thread(target=dial, name="mqtt-dial", daemon=True).start()
         error = await done
@@ -520,6 +526,8 @@ class Link:
             self._clear("mqtt:subscription")
 
     def _up(self, connection: _Connection) -> None:
+        if connection.ended.done():  # in the same packet as the SUBACK
+            raise connection.ended.result()
         self._connection, self._since, self._down_since = connection, asyncio.get_running_loop().time(), None
         self._connects += 1
         self._last_why = ""
