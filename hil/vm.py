@@ -133,7 +133,7 @@ def packages(folder: Path) -> None:
     """What the guest's Python 3.11 needs, as files: the lock and the project; raises RigError."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder)]
     guest = ["--python-version", "3.11", "--only-binary", ":all:", "--require-hashes", "-r"]
-    for words in ([*guest, str(ROOT / "requirements.lock")], ["--no-build-isolation", str(ROOT)]):
+    for words in ([*guest, str(ROOT / "requirements.lock")], ["--upgrade", "--no-build-isolation", str(ROOT)]):
         done = subprocess.run([*pip, *words], check=False, capture_output=True, text=True)
         if done.returncode:
             raise RigError(f"pip: {done.stderr.strip()}")
