@@ -306,7 +306,7 @@ class Authoriser:
 
 
 Execute = Callable[[Authorised], Awaitable[wire.Reply]]
-"""Carries a command out and answers once its effect is committed: code `ok`, `rejected` or `busy`."""
+"""Carries a command out and answers once its effect is committed: code `ok`, `rejected` or `busy` (or Refusal)."""
 
 
 class Commands:
@@ -344,7 +344,7 @@ class Commands:
         self._room -= 1
         try:
             command = self._authoriser.check(payload, name=name, retained=retained, peer=peer, claim=claim)
-            reply = await self._execute(command)
+            reply = msgspec.structs.replace(await self._execute(command), id=command.id)
         except Refusal as refusal:
             reply = wire.Reply(id=claim.id, ok=False, code=refusal.code, text=refusal.text)
         finally:
