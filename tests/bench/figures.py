@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import subprocess
@@ -50,7 +51,7 @@ def amount(value: float) -> str:
 def percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that at least `share` of all do not exceed."""
     ranked = sorted(values)
-    return ranked[max(0, -(-len(ranked) * share // 1).__int__() - 1)]
+    return ranked[max(0, math.ceil(len(ranked) * share) - 1)]
 
 
 def machine() -> list[str]:
@@ -92,15 +93,20 @@ def page(parts: Sequence[tuple[str, Sequence[Figure]]]) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "Made by `./dev bench`; `./dev bench NAME` repeats one part and only prints it. Each figure is the product's own",
-        "code or its unmodified daemon; a busy machine makes them worse. Aims are those of the design, for a Raspberry Pi",
-        "class machine or better.",
+        "Made by `./dev bench`; `./dev bench NAME` repeats one part and only prints it. Each figure is of the product's",
+        "own code or its unmodified daemon; a busy machine makes them worse. The aims are those of the design.",
         "",
         f"- {now}, commit {commit()}",
         *machine(),
     ]
     for name, figures in parts:
-        lines += ["", f"## {name}", "", "| what | measured | aim | met | conditions |", "| --- | --- | --- | --- | --- |"]
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            "| what | measured | aim | met | conditions |",
+            "| --- | --- | --- | --- | --- |",
+        ]
         lines += [figure.row() for figure in figures]
     return "\n".join(lines) + "\n"
 
