@@ -93,8 +93,8 @@ def page(parts: Sequence[tuple[str, Sequence[Figure]]]) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "Made by `./dev bench`; `./dev bench NAME` repeats one part and only prints it. Each figure is of the product's",
-        "own code or its unmodified daemon; a busy machine makes them worse. The aims are those of the design.",
+        "Made by `./dev bench`; `./dev bench NAME` repeats one part and only prints it. Every figure is of the product",
+        "as it ships, code or unmodified daemon; a busy machine makes it worse. The aims are those of the design.",
         "",
         f"- {now}, commit {commit()}",
         *machine(),
