@@ -14,9 +14,9 @@ from typing import Any
 
 from hil.devices.encoder import LEVELS, SECOND, Encoder, contact, cut_cable
 from hil.devices.lines import Pulse
-from hil.physics.motion import TURN, Motion, drawn_spin
+from hil.physics.motion import TURN, Motion, drawn_spin, move_by_hand
 from hil.physics.roulette import Rotor, throw_ball
-from hil.physics.wheel import FortuneWheel, Launch
+from hil.physics.wheel import FortuneWheel, Launch, Spin
 from hil.scenario import Action, Play, ScenarioError, touches
 
 MS = 1_000_000
@@ -101,7 +101,16 @@ class Bench:
             self.wheel = Rotor(angle=half_count)
         self.moved_ns = start_ns
         """The encoder's edges are worked out up to here."""
+        self._kinds = {
+            "spin": self._spin,
+            "drawn": self._exactly,
+            "hand": self._by_hand,
+            "throw": self._throw,
+            "": self._nothing,
+        }
         self.unplugged = False
+        self.spun: Spin | None = None
+        """The truth of the last spin."""
 
     def sense(self, direction: str) -> int:
         """+1 when this direction raises the encoder's angle."""
@@ -135,9 +144,7 @@ class Bench:
         """Work out one play that begins at `start_ns`; whatever turns has turned on until then."""
         pulses = self.coast(start_ns)
         levels = self.encoder.levels_at(self.wheel.angle)
-        drawn = {"spin": self._spin, "drawn": self._exactly, "throw": self._throw, "": self._nothing}[play.kind](
-            play.how
-        )
+        drawn = self._kinds[play.kind](play.how)
         deeds = sorted(
             (
                 Deed(at_ns=start_ns + round(drawn.moments[a.at] * SECOND) + a.ms * MS, action=a)
@@ -188,6 +195,14 @@ class Bench:
         motion.add(0.0, self.wheel.angle)
         return _Drawn(motion, {"start": 0.0})
 
+    def _by_hand(self, how: Mapping[str, Any]) -> _Drawn:
+        travel = self.sense(how["direction"]) * how["counts"] * TURN / self.counts
+        motion = Motion()
+        motion.add(0.0, self.wheel.angle)
+        move_by_hand(motion, self.wheel.angle, travel, how["ms"] / 1000)
+        self.wheel.place(motion.angles[-1])
+        return _Drawn(motion, {"start": 0.0, "released": motion.ends})
+
     def _spin(self, how: Mapping[str, Any]) -> _Drawn:
         if not isinstance(self.wheel, FortuneWheel):
             raise ScenarioError("spin is for the vertical wheel; this table has a cylinder: throw")
@@ -199,7 +214,7 @@ class Bench:
             first_share=float(how.get("first_share", 1.0)),
             touches=touches(how),
         )
-        spin = self.wheel.spin(launch, self.rng)
+        spin = self.spun = self.wheel.spin(launch, self.rng)
         moments = {"start": 0.0, "pushed": spin.forward_s, "released": spin.released_s, "rest": spin.rest_s}
         if spin.touched_s is not None:
             moments["touched"] = spin.touched_s

@@ -8,7 +8,8 @@ is one of::
     {"why": "..."}                                 a remark for the reader
 
 A decision is like an expected one when every field that is named agrees: objects field by field, lists item by item and
-of the same length, `{"between": [a, b]}` for a number. Nothing of the kinds in `ALWAYS_NAMED` may come unexpected.
+of the same length, `{"between": [a, b]}` for a number, `{"has": [...]}` for a list that has all of these among others.
+Nothing of the kinds in `ALWAYS_NAMED` may come unexpected.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ def like(wanted: Any, seen: Any) -> bool:
         if set(wanted) == {"between"}:
             low, high = wanted["between"]
             return isinstance(seen, int) and low <= seen <= high
+        if set(wanted) == {"has"}:
+            return isinstance(seen, list) and all(any(like(part, one) for one in seen) for part in wanted["has"])
         return isinstance(seen, Mapping) and all(
             name in seen and like(part, seen[name]) for name, part in wanted.items()
         )

@@ -37,9 +37,10 @@ class Outcome:
 async def run_virtual(scenario: Scenario) -> Outcome:
     """Play it in virtual time."""
     with tempfile.TemporaryDirectory(prefix="rig-") as folder:
-        path = virtual.write(scenario, Path(folder) / "trace.jsonl")
+        path = Path(folder) / "trace.jsonl"
+        lines = virtual.write(scenario, path)
         code, out, err = await run_tool(["replay", str(path)], 300.0)
-    told = [json.loads(line) for line in out.splitlines()]
+    told = virtual.of_the_scenario(map(json.loads, out.splitlines()), lines)
     wrong = differences(read_expected(scenario.expected), told)
     if code != 0:
         wrong.insert(0, f"tablectl replay ended with {code}: {err.strip()}")

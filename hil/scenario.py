@@ -16,6 +16,7 @@
     [[play]]                            one handling of the apparatus, in order
     spin  = { direction, speed, wind_up, push_ms, first_share, touch = [...] }     the vertical wheel, by its physics
     drawn = { direction, counts, push_ms }                                         the vertical wheel, exactly so far
+    hand  = { direction, counts, ms }                                              anything that turns, held all the way
     throw = { rotor = { direction, speed }, ball = { speed, with_rotor }, number, picked_up_ms, sensor = {...} }
     do    = [ { at = "released", ms = 400, press = "rien_ne_va_plus" }, ... ]      what people do meanwhile
     pause_ms = 3000                     quiet after the last movement
@@ -38,6 +39,7 @@ from hil.physics.wheel import Touch
 MOMENTS: Mapping[str, tuple[str, ...]] = {
     "spin": ("start", "pushed", "released", "touched", "rest"),
     "drawn": ("start", "pushed", "released", "rest"),
+    "hand": ("start", "released"),
     "throw": ("start", "released", "thrown", "seen", "drop_due", "dropped", "settled", "read"),
     "": ("start",),
 }
@@ -162,10 +164,11 @@ def load(path: Path) -> Scenario:
 
 
 _SCENARIO = ("title", "law", "table", "seed", "noise", "live", "demo", "house", "options", "opening", "play")
-_PLAY = ("spin", "drawn", "throw", "do", "pause_ms", "why")
+_PLAY = ("spin", "drawn", "hand", "throw", "do", "pause_ms", "why")
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "spin": ("direction", "speed", "wind_up", "push_ms", "first_share", "touch"),
     "drawn": ("direction", "counts", "push_ms"),
+    "hand": ("direction", "counts", "ms"),
     "throw": ("rotor", "ball", "number", "picked_up_ms", "sensor"),
 }
 

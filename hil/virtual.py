@@ -7,7 +7,7 @@ commands that the floor gave. `tablectl replay` judges it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,22 @@ def trace(scenario: Scenario) -> list[Line]:
     return [header, *(line for _, line in lines)]
 
 
-def write(scenario: Scenario, path: Path) -> Path:
-    """The trace as a file."""
+def write(scenario: Scenario, path: Path) -> int:
+    """Write the trace as a file; returns the number of its lines."""
+    lines = trace(scenario)
     with path.open("w", encoding="utf-8") as file:
-        for line in trace(scenario):
+        for line in lines:
             file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
-    return path
+    return len(lines)
+
+
+def of_the_scenario(decisions: Iterable[Line], lines: int) -> list[Line]:
+    """The decisions without those that only the end of the trace causes: after it every device is silent."""
+    return [
+        told
+        for told in decisions
+        if not (told["out"] == "AlarmRaised" and told["name"].startswith("device:") and told["after"] >= lines)
+    ]
 
 
 def _opening(opening: Mapping[str, Any], at_ns: int) -> Iterator[tuple[int, Line]]:

@@ -86,6 +86,13 @@ def push_profile(motion: Motion, start: float, angle: float, seconds: float, bef
     return angle + seconds * (before + speed) / 2
 
 
+def move_by_hand(motion: Motion, angle: float, by: float, seconds: float) -> None:
+    """From time 0 a hand turns the thing by `by` radians, from rest to rest."""
+    steps = max(10, round(seconds / 0.002))
+    for n in range(1, steps + 1):
+        motion.add(seconds * n / steps, angle + by * (1 - math.cos(math.pi * n / steps)) / 2)
+
+
 def drawn_spin(angle: float, travel: float, push_s: float, drag: float = 0.21, viscous: float = 0.02) -> Motion:
     """A launch from rest that covers exactly `travel` radians (signed); released after `push_s` seconds.
 

@@ -109,6 +109,10 @@ class Rotor:
         self.angle = push_profile(motion, time, self.angle, push_s, 0.0, self.speed)
         return time + push_s
 
+    def place(self, angle: float) -> None:
+        """Somebody holds the rotor and lets it rest at this angle."""
+        self.angle, self.speed = angle, 0.0
+
     def coast(self, motion: Motion, time: float, until: float) -> None:
         """Run down freely from `time` to `until`; it may come to rest."""
         terminal = self.drag / self.viscous

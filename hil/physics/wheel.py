@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 from random import Random
 
-from hil.physics.motion import TURN, Motion, push_profile
+from hil.physics.motion import TURN, Motion, move_by_hand, push_profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class FortuneWheel:
         time = angle = 0.0
         if launch.wind_up:
             back_s = 0.35 + 0.5 * launch.wind_up
-            _draw_back(motion, self.angle, -launch.sense * launch.wind_up, back_s)
+            move_by_hand(motion, self.angle, -launch.sense * launch.wind_up, back_s)
             time = back_s
         angle = self.angle - launch.sense * launch.wind_up
         forward_s, turned_at = time, angle
@@ -236,13 +236,6 @@ def _begins(touch: Touch, launch: Launch | None, fast: float, since_release: flo
     if touch.after_s is not None:
         return since_release >= touch.after_s
     return launch is not None and fast < touch.at_share * launch.speed and fast > 0.15
-
-
-def _draw_back(motion: Motion, angle: float, by: float, seconds: float) -> None:
-    """A slow movement of the hand from rest to rest."""
-    steps = max(10, round(seconds / 0.002))
-    for n in range(1, steps + 1):
-        motion.add(seconds * n / steps, angle + by * (1 - math.cos(math.pi * n / steps)) / 2)
 
 
 def _bent(angle: float, gap: int, pitch: float) -> float:
