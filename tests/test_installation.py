@@ -25,11 +25,13 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def unit(tmp_path: Path) -> Path:
-    """The unit with its program where this environment has it, since verify looks whether it can be executed."""
+    """The unit with its program where one is, since verify looks whether it can be executed."""
     text = UNIT.read_text()
     assert text.count(PROGRAM) == 2
     copy = tmp_path / UNIT.name
-    copy.write_text(text.replace(PROGRAM, str(Path(sys.executable).with_name("table-controller"))))
+    program = tmp_path / "table-controller"
+    program.symlink_to(Path(sys.executable).with_name("table-controller"))
+    copy.write_text(text.replace(PROGRAM, str(program)))
     return copy
 
 
