@@ -212,7 +212,7 @@ def _builtin(value: Any) -> Any:
     def strip(data: Any) -> Any:
         if isinstance(data, dict):
             return {key: strip(item) for key, item in data.items() if item is not None}
-        return [strip(item) for item in data] if isinstance(data, list) else data
+        return [strip(item) for item in data] if isinstance(data, list | tuple) else data
 
     return strip(msgspec.to_builtins(value, enc_hook=str))
 

@@ -106,7 +106,7 @@ REFUSED: list[tuple[str, Any, list[str]]] = [
     ("devices/wheel/family", "encodeur", ["devices.wheel.family = 'encodeur'", "encoder", "slingshot2"]),
     ("devices/wheel/family", None, ["devices.wheel.family:", "encoder"]),
     ("devices/wheel/chip", "hat", ["devices.wheel.chip = 'hat'", "header"]),
-    ("devices/wheel/counts", 2400, ["devices.wheel.counts = 2400", "did you mean counts_per_turn?"]),
+    ("devices/wheel/counts_per_tour", 2400, ["devices.wheel.counts_per_tour = 2400", "did you mean counts_per_turn?"]),
     ("devices/wheel/counts_per_turn", 0, ["devices.wheel"]),
     ("devices/wheel/direction", "left", ["devices.wheel.direction = 'left'", "cw, ccw"]),
     ("devices/wheel/lines/c", 4, ["devices.wheel.lines.c = 4", "a, b, index"]),
