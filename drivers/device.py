@@ -8,12 +8,19 @@ never overtakes input that already waits in the kernel.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
-from collections.abc import Sequence
-from typing import Generic, TypeVar
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final, Generic, Literal, TypeVar
 
 from drivers.base import ByteDecoder, Decoder, Edge, EdgeDecoder, Emit, Tap
+from drivers.ports.lines import Event, LineError, LinePort, LineSpec, OutputSpec, open_port
 from rules.facts import Fact
+
+log = logging.getLogger(__name__)
 
 D_co = TypeVar("D_co", bound=Decoder, covariant=True)
 
@@ -107,3 +114,134 @@ async def readable(fd: int, until_ns: int | None = None) -> bool:
         loop.remove_reader(fd)
         if timer is not None:
             timer.cancel()
+
+
+GATHER_NS: Final = 4_000_000
+"""A stream of edges is read this often and not at each edge; a lone edge after a pause is read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeDevice:
+    """A device on lines of a chip: its decoder and its lines by their roles."""
+
+    decoder: EdgeDecoder
+    lines: Mapping[str, LineSpec]
+
+
+class LineChip:
+    """The task of one chip: opens it, hands every edge to the device whose line it is, switches outputs."""
+
+    def __init__(
+        self,
+        path: str,
+        devices: Mapping[str, EdgeDevice],
+        outputs: Mapping[str, OutputSpec],
+        emit: Emit,
+        tap: Tap | None = None,
+    ) -> None:
+        """`devices` by role, `outputs` by name; `path` as `drivers.ports.lines.open_port` takes it."""
+        self.path = path
+        self.state: Literal["lost", "ok"] = "lost"
+        self.why = "not opened yet"
+        """What keeps the chip from us, for people; empty while it is open."""
+        self.counts = {"edges": 0, "reads": 0, "foreign": 0, "opens": 0}
+        self._inputs = {name: line for device in devices.values() for name, line in device.lines.items()}
+        self._outputs = dict(outputs)
+        self._wanted = dict.fromkeys(outputs, False)
+        self._feeders = {role: Feeder(role, device.decoder, emit, tap) for role, device in devices.items()}
+        self._of_offset = {
+            line.offset: (self._feeders[role], name)
+            for role, device in devices.items()
+            for name, line in device.lines.items()
+        }
+        self._port: LinePort | None = None
+        self._backoff = Backoff()
+
+    async def run(self) -> None:
+        """Serve the chip for ever; an absent or lost one is opened again after a pause."""
+        while True:
+            await self.serve_once()
+            await asyncio.sleep(self._backoff.next_s())
+
+    async def serve_once(self) -> None:
+        """Open the chip and serve it until it is lost."""
+        try:
+            self._port = await open_port(self.path, self._inputs, self._outputs)
+        except LineError as error:
+            await self._lose(str(error), "cannot_open")
+            return
+        log.info("lines %s: open", self.path)
+        self.state, self.why = "ok", ""
+        self.counts["opens"] += 1
+        self._backoff.reset()
+        try:
+            self._switch(self._wanted)
+            now = time.monotonic_ns()
+            for feeder in self._feeders.values():
+                await feeder.opened(now)
+            while True:
+                await self._turn(self._port)
+        except LineError as error:
+            await self._lose(str(error), "unplugged")
+        finally:
+            self._port.close()
+            self._port = None
+
+    def set_output(self, name: str, on: bool) -> None:
+        """Switch an output now, or as soon as the chip is back. Raises KeyError for an unknown name."""
+        self._wanted[name] = on
+        if self._port is not None:
+            try:
+                self._switch({name: on})
+            except LineError as error:
+                log.warning("lines %s: output %s not switched: %s", self.path, name, error)
+
+    def output(self, name: str) -> bool:
+        """What an output is meant to be."""
+        return self._wanted[name]
+
+    def health(self) -> dict[str, int | str]:
+        """State, reason and counters of the chip."""
+        return {"state": self.state, "why": self.why, **self.counts}
+
+    async def _turn(self, port: LinePort) -> None:
+        """Wait for edges or for a decoder that is due; read, feed, then tick."""
+        due = min((at for feeder in self._feeders.values() if (at := feeder.due_ns()) is not None), default=None)
+        if port.fd >= 0:
+            await readable(port.fd, due)
+        else:
+            await asyncio.sleep(3600 if due is None else max(0, due - time.monotonic_ns()) / 1e9)
+        now = time.monotonic_ns()
+        events = port.read()
+        if events:
+            await self._dispatch(events)
+        for feeder in self._feeders.values():
+            await feeder.tick(now)
+        if len(events) > 1:
+            await asyncio.sleep((now + GATHER_NS - time.monotonic_ns()) / 1e9)
+
+    async def _dispatch(self, events: Sequence[Event]) -> None:
+        """Feed runs of edges of one device at a time, so that the order between devices is kept."""
+        self.counts["reads"] += 1
+        self.counts["edges"] += len(events)
+        for feeder, run in groupby(events, key=self._whose):
+            if feeder is None:
+                self.counts["foreign"] += len(list(run))
+                continue
+            await feeder.edges([Edge(self._of_offset[e.offset][1], e.level, e.at_ns, e.line_seqno) for e in run])
+
+    def _whose(self, event: Event) -> Feeder[EdgeDecoder] | None:
+        entry = self._of_offset.get(event.offset)
+        return entry[0] if entry is not None else None
+
+    def _switch(self, wanted: Mapping[str, bool]) -> None:
+        if self._port is not None and wanted:
+            self._port.write({self._outputs[name].offset: on for name, on in wanted.items()})
+
+    async def _lose(self, why: str, code: str) -> None:
+        if self.why != why:
+            log.warning("lines %s: %s", self.path, why)
+        self.state, self.why = "lost", why
+        now = time.monotonic_ns()
+        for feeder in self._feeders.values():
+            await feeder.lost(now, code)

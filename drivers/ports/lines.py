@@ -1,0 +1,290 @@
+"""The lines of one chip: one connection that owns the file descriptor, whoever is at its other end.
+
+Either the kernel (gpiod: every input of the chip in one request, so that one numbering orders them all) or a rig's Unix
+socket that carries the kernel's own records. Everything above is the same code:
+
+    in   48 bytes `struct gpio_v2_line_event`:  u64 timestamp_ns, u32 id (1 rising, 2 falling), u32 offset,
+                                                u32 seqno, u32 line_seqno, u32 padding[6]
+    out  16 bytes `struct gpio_v2_line_values`: u64 bits, u64 mask (bit n = the line with offset n)
+
+Times are the kernel's, CLOCK_MONOTONIC, taken in the interrupt. Its debounce stays off: it is quantised to jiffies and
+would spoil beams and encoders (physics README 4.2). Levels are logical: `active_low` is undone by the kernel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from gpiod import EdgeEvent, LineSettings
+
+CONSUMER: Final = "table-controller"
+"""The name under which the kernel shows our lines (`gpioinfo`)."""
+BUFFER: Final = 1024
+"""Edges that the kernel keeps while nobody reads: 0.4 s at 2,400 edges/s; its default holds 20 ms."""
+CONNECT_S: Final = 2.0
+EVENT: Final = struct.Struct("=QIIII24x")
+VALUES: Final = struct.Struct("=QQ")
+RISING: Final = 1
+READ_BYTES: Final = EVENT.size * BUFFER
+
+
+class LineError(OSError):
+    """The chip cannot be opened, or is gone; the text is for people."""
+
+    def __str__(self) -> str:
+        return str(self.args[-1])
+
+
+class Event(NamedTuple):
+    """One edge as it came, in the order of fields that sorts by the chip's own numbering."""
+
+    seqno: int
+    offset: int
+    level: int
+    at_ns: int
+    line_seqno: int
+
+
+class LineSpec(Protocol):
+    """What is known of an input line: `controller.config.Line` is one."""
+
+    @property
+    def offset(self) -> int:
+        """Number of the line on its chip."""
+        ...
+
+    @property
+    def active_low(self) -> bool:
+        """A low level means 1."""
+        ...
+
+    @property
+    def bias(self) -> Literal["as_is", "pull_up", "pull_down", "disabled"]:
+        """The resistor inside the chip."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSpec:
+    """An output line."""
+
+    offset: int
+    active_low: bool = False
+
+
+class LinePort(Protocol):
+    """An open chip."""
+
+    @property
+    def fd(self) -> int:
+        """Readable when edges wait."""
+        ...
+
+    def read(self) -> list[Event]:
+        """All edges that wait, without blocking, in the chip's order; raises LineError when the chip is gone."""
+        ...
+
+    def write(self, values: Mapping[int, bool]) -> None:
+        """Set outputs by offset, at once; raises LineError when the chip is gone."""
+        ...
+
+    def close(self) -> None:
+        """Give the lines back."""
+        ...
+
+
+async def open_port(path: str, inputs: Mapping[str, LineSpec], outputs: Mapping[str, OutputSpec]) -> LinePort:
+    """Open the chip at `path`: a device under /dev is the kernel's, anything else a rig's socket; never another one.
+
+    Raises LineError.
+    """
+    if path.startswith("/dev/"):
+        return KernelPort(path, inputs, outputs)
+    return await connect(path)
+
+
+# --- a rig's socket --------------------------------------------------------------------------------------------------
+
+
+class SocketPort:
+    """The far end is a rig: it sends and takes the kernel's records."""
+
+    def __init__(self, path: str, connection: socket.socket) -> None:
+        self._path = path
+        self._socket = connection
+        self._rest = b""
+
+    @property
+    def fd(self) -> int:
+        """The socket."""
+        return self._socket.fileno()
+
+    def read(self) -> list[Event]:
+        """Whole records that have come; the rest of one waits for its end."""
+        try:
+            data = self._socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return []
+        except OSError as error:
+            raise LineError(f"{self._path}: {error.strerror}") from error
+        if not data:
+            raise LineError(f"{self._path}: the other end has closed")
+        data = self._rest + data
+        whole = len(data) - len(data) % EVENT.size
+        self._rest = data[whole:]
+        return sorted(
+            Event(seqno, offset, int(kind == RISING), at_ns, line_seqno)
+            for at_ns, kind, offset, seqno, line_seqno in EVENT.iter_unpack(data[:whole])
+        )
+
+    def write(self, values: Mapping[int, bool]) -> None:
+        """One record for all outputs of the call; a peer that takes nothing any more is a lost chip."""
+        bits = sum(1 << offset for offset, on in values.items() if on)
+        mask = sum(1 << offset for offset in values)
+        try:
+            self._socket.sendall(VALUES.pack(bits, mask))
+        except OSError as error:
+            raise LineError(f"{self._path}: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+
+async def connect(path: str) -> SocketPort:
+    """Connect to a rig's socket; raises LineError."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.setblocking(False)
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            await asyncio.get_running_loop().sock_connect(connection, path)
+    except TimeoutError as error:
+        connection.close()
+        raise LineError(f"{path}: nobody accepts the connection") from error
+    except OSError as error:
+        connection.close()
+        raise LineError(f"{path}: {error.strerror}") from error
+    except BaseException:
+        connection.close()
+        raise
+    return SocketPort(path, connection)
+
+
+# --- the kernel ------------------------------------------------------------------------------------------------------
+
+
+class KernelPort:
+    """The far end is the kernel's GPIO character device, through libgpiod 2."""
+
+    def __init__(self, path: str, inputs: Mapping[str, LineSpec], outputs: Mapping[str, OutputSpec]) -> None:
+        import gpiod  # noqa: PLC0415 - a rig on a machine without GPIO never needs it
+        from gpiod.line import Bias, Clock, Direction, Edge, Value  # noqa: PLC0415
+
+        self._path = path
+        self._on, self._off = Value.ACTIVE, Value.INACTIVE
+        self._rising = gpiod.EdgeEvent.Type.RISING_EDGE
+        bias = {
+            "as_is": Bias.AS_IS,
+            "pull_up": Bias.PULL_UP,
+            "pull_down": Bias.PULL_DOWN,
+            "disabled": Bias.DISABLED,
+        }
+        edges: dict[Iterable[int | str] | int | str, LineSettings | None] = {
+            line.offset: gpiod.LineSettings(
+                direction=Direction.INPUT,
+                edge_detection=Edge.BOTH,
+                bias=bias[line.bias],
+                active_low=line.active_low,
+                event_clock=Clock.MONOTONIC,
+            )
+            for line in inputs.values()
+        }
+        lamps: dict[Iterable[int | str] | int | str, LineSettings | None] = {
+            lamp.offset: gpiod.LineSettings(direction=Direction.OUTPUT, active_low=lamp.active_low)
+            for lamp in outputs.values()
+        }
+        with contextlib.ExitStack() as undo:
+            try:
+                chip = undo.enter_context(gpiod.Chip(path))
+                self._inputs = chip.request_lines(edges, CONSUMER, BUFFER) if edges else None
+                if self._inputs is not None:
+                    undo.callback(self._inputs.release)
+                self._outputs = chip.request_lines(lamps, CONSUMER) if lamps else None
+            except OSError as error:
+                raise LineError(f"{path}: {why_not(error, path, [*inputs.values(), *outputs.values()])}") from error
+            undo.pop_all()
+        chip.close()
+
+    @property
+    def fd(self) -> int:
+        """The request for all inputs; -1 where there is none."""
+        return self._inputs.fd if self._inputs is not None else -1
+
+    def read(self) -> list[Event]:
+        """Drain the request: edges of two lines may have been queued in the wrong order, the numbering tells."""
+        events: list[Event] = []
+        try:
+            while self._inputs is not None and self._inputs.wait_edge_events(timedelta(0)):
+                events += [
+                    Event(
+                        e.global_seqno, e.line_offset, int(e.event_type is self._rising), e.timestamp_ns, e.line_seqno
+                    )
+                    for e in self._inputs.read_edge_events(BUFFER)
+                ]
+        except OSError as error:
+            raise LineError(f"{self._path}: {error.strerror}") from error
+        events.sort()
+        return events
+
+    def _event(self, edge: EdgeEvent) -> Event:
+        level = int(edge.event_type is self._rising)
+        return Event(edge.global_seqno, edge.line_offset, level, edge.timestamp_ns, edge.line_seqno)
+
+    def write(self, values: Mapping[int, bool]) -> None:
+        """Set the lines."""
+        try:
+            if self._outputs is not None:
+                self._outputs.set_values({offset: self._on if on else self._off for offset, on in values.items()})
+        except OSError as error:
+            raise LineError(f"{self._path}: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Release both requests."""
+        for request in (self._inputs, self._outputs):
+            if request is not None:
+                request.release()
+
+
+def why_not(error: OSError, path: str, lines: Sequence[LineSpec | OutputSpec]) -> str:
+    """What keeps us from a chip, in words for a technician: who holds a busy line, what right is missing."""
+    if error.errno == errno.EBUSY:
+        return "; ".join(holders(path, [line.offset for line in lines])) or "a line is in use by another program"
+    if error.errno == errno.ENOENT:
+        found = ", ".join(sorted(str(chip) for chip in Path("/dev").glob("gpiochip*"))) or "none"
+        return f"there is no such chip (found: {found})"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "no permission: the service user must be in the group gpio (systemd/90-table.rules)"
+    return error.strerror or str(error)
+
+
+def holders(path: str, offsets: list[int]) -> list[str]:
+    """Which of our lines are taken, and by whom (field case 60)."""
+    import gpiod  # noqa: PLC0415
+
+    taken = []
+    with contextlib.suppress(OSError), gpiod.Chip(path) as chip:
+        for offset in offsets:
+            info = chip.get_line_info(offset)
+            if info.used:
+                taken.append(f"line {offset} is in use by {info.consumer!r}")
+    return taken

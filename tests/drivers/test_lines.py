@@ -1,0 +1,204 @@
+"""The line port and the task of a chip, against a real Unix socket and against a kernel chip that is not there."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from drivers.buttons.decoder import Contact, Options
+from drivers.device import EdgeDevice, LineChip
+from drivers.ports.lines import EVENT, VALUES, LineError, LinePort, OutputSpec, open_port, why_not
+from rules.facts import Announced, DeviceBack, DeviceLost, Fact
+
+MS = 1_000_000
+RNVP = "button.rien_ne_va_plus"
+
+
+@dataclass(frozen=True)
+class Line:
+    offset: int
+    active_low: bool = False
+    bias: Literal["as_is", "pull_up", "pull_down", "disabled"] = "as_is"
+
+
+INPUTS = {RNVP: Line(23), "button.coup_nul": Line(24)}
+LAMPS = {"buzzer": OutputSpec(13), "sens": OutputSpec(6)}
+
+
+def record(at_ns: int, level: int, offset: int, seqno: int, line_seqno: int) -> bytes:
+    return EVENT.pack(at_ns, 1 if level else 2, offset, seqno, line_seqno)
+
+
+@contextmanager
+def listening(path: Path) -> Iterator[socket.socket]:
+    """The rig's end, before anybody connects."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        listener.settimeout(5)
+        yield listener
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def write_for_ever(port: LinePort) -> None:
+    while True:
+        port.write({13: True})
+
+
+class Chip:
+    """A running chip task and what it told."""
+
+    def __init__(self, path: Path) -> None:
+        self.facts: list[Fact] = []
+        self.told = asyncio.Event()
+        devices = {role: EdgeDevice(Contact(role, Options()), {role: line}) for role, line in INPUTS.items()}
+        self.chip = LineChip(str(path), devices, LAMPS, self.emit)
+
+    async def emit(self, facts: list[Fact]) -> None:
+        self.facts += facts
+        self.told.set()
+
+    async def until(self, kind: type[Fact], count: int = 1) -> None:
+        """Wait for the fact that the test is about."""
+        async with asyncio.timeout(10):
+            while sum(isinstance(fact, kind) for fact in self.facts) < count:
+                self.told.clear()
+                await self.told.wait()
+
+
+@asynccontextmanager
+async def running(path: Path) -> AsyncIterator[Chip]:
+    chip = Chip(path)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(chip.chip.run())
+        yield chip
+        task.cancel()
+
+
+async def accept(listener: socket.socket) -> socket.socket:
+    peer, _ = await asyncio.to_thread(listener.accept)
+    peer.settimeout(5)
+    return peer
+
+
+async def outputs(peer: socket.socket) -> tuple[int, int]:
+    bits, mask = VALUES.unpack(await asyncio.to_thread(peer.recv, VALUES.size, socket.MSG_WAITALL))
+    return bits, mask
+
+
+async def test_edges_reach_the_device_whose_line_it_is(tmp_path: Path) -> None:
+    with listening(tmp_path / "chip") as listener:
+        async with running(tmp_path / "chip") as chip:
+            with await accept(listener) as peer:
+                assert await outputs(peer) == (0, 1 << 13 | 1 << 6)  # every lamp is put where it must be
+                now = 5_000 * MS
+                whole = record(now, 1, 23, 1, 1) + record(now + MS, 1, 24, 2, 1) + record(now, 1, 9, 3, 1)
+                peer.sendall(whole[:50])
+                peer.sendall(whole[50:])
+                await chip.until(Announced, 2)
+                assert [fact for fact in chip.facts if isinstance(fact, Announced)] == [
+                    Announced(at_ns=now, source=RNVP, code="rien_ne_va_plus"),
+                    Announced(at_ns=now + MS, source="button.coup_nul", code="coup_nul"),
+                ]
+                assert chip.chip.health()["foreign"] == 1
+                assert chip.chip.health()["state"] == "ok"
+
+
+async def test_records_in_the_wrong_order_are_put_right(tmp_path: Path) -> None:
+    with listening(tmp_path / "chip") as listener:
+        port = await open_port(str(tmp_path / "chip"), INPUTS, LAMPS)
+        with await accept(listener) as peer:
+            peer.sendall(record(20, 0, 23, 2, 2) + record(10, 1, 23, 1, 1) + record(30, 1, 24, 3, 1)[:20])
+            await wait_readable(port.fd)
+            assert [(event.seqno, event.level) for event in port.read()] == [(1, 1), (2, 0)]
+            assert port.read() == []
+            peer.sendall(record(30, 1, 24, 3, 1)[20:])
+            await wait_readable(port.fd)
+            assert [event.offset for event in port.read()] == [24]
+        await wait_readable(port.fd)
+        with pytest.raises(LineError, match="the other end has closed"):
+            port.read()
+        port.close()
+
+
+async def wait_readable(fd: int) -> None:
+    ready = asyncio.Event()
+    asyncio.get_running_loop().add_reader(fd, ready.set)
+    async with asyncio.timeout(5):
+        await ready.wait()
+    asyncio.get_running_loop().remove_reader(fd)
+
+
+async def test_a_lost_chip_is_told_once_and_comes_back_with_its_lamps(tmp_path: Path) -> None:
+    with listening(tmp_path / "chip") as listener:
+        async with running(tmp_path / "chip") as chip:
+            with await accept(listener) as peer:
+                await outputs(peer)
+                chip.chip.set_output("buzzer", True)
+                assert await outputs(peer) == (1 << 13, 1 << 13)
+                fds = open_files()
+            await chip.until(DeviceLost, 2)
+            chip.chip.set_output("sens", True)  # nobody is there: kept
+            with await accept(listener) as peer:
+                assert await outputs(peer) == (1 << 13 | 1 << 6, 1 << 13 | 1 << 6)
+                await chip.until(DeviceBack, 2)
+                assert open_files() == fds
+            lost = [fact for fact in chip.facts if isinstance(fact, DeviceLost)]
+            assert [fact.device for fact in lost] == list(INPUTS)
+            assert chip.chip.counts["opens"] == 2
+
+
+async def test_an_absent_chip_is_waited_for(tmp_path: Path) -> None:
+    async with running(tmp_path / "chip") as chip:
+        await chip.until(DeviceLost, 2)
+        assert "No such file" in chip.chip.why
+        with listening(tmp_path / "chip") as listener, await accept(listener) as peer:
+            await outputs(peer)
+            await chip.until(DeviceBack, 2)
+
+
+async def test_case_58_a_kernel_chip_is_never_replaced_by_another(tmp_path: Path) -> None:
+    for path, said in (("/dev/gpiochip99", "there is no such chip"), (str(tmp_path / "none"), "No such file")):
+        with pytest.raises(LineError, match=said) as caught:
+            await open_port(path, INPUTS, LAMPS)
+        assert path in str(caught.value)
+
+
+def test_case_60_the_reason_is_in_words() -> None:
+    def reason(number: int) -> str:
+        return why_not(OSError(number, os.strerror(number)), "/dev/gpiochip99", [Line(5)])
+
+    assert "in use" in reason(errno.EBUSY)
+    assert "group gpio" in reason(errno.EACCES)
+    assert reason(errno.EINVAL) == "Invalid argument"
+
+
+async def test_a_peer_that_takes_no_output_is_a_lost_chip(tmp_path: Path) -> None:
+    with listening(tmp_path / "chip") as listener:
+        port = await open_port(str(tmp_path / "chip"), INPUTS, LAMPS)
+        with await accept(listener), pytest.raises(LineError):
+            write_for_ever(port)
+        port.close()
+
+
+async def test_an_output_that_cannot_be_switched_does_not_raise(tmp_path: Path) -> None:
+    with listening(tmp_path / "chip") as listener:
+        async with running(tmp_path / "chip") as chip:
+            with await accept(listener) as peer:
+                await outputs(peer)
+            chip.chip.set_output("buzzer", True)
+            with pytest.raises(KeyError):
+                chip.chip.output("horn")
+            assert chip.chip.output("buzzer")
