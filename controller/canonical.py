@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import Final, NoReturn
+
+_SORTED: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+_AS_IS: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_SCALARS: Final = frozenset({str, int, bool, type(None)})
 
 
 class CanonicalError(ValueError):
@@ -17,12 +21,12 @@ class CanonicalError(ValueError):
 
 def canonical(value: object) -> bytes:
     """The canonical bytes of None, bool, int, str, list, tuple or mapping with str keys; else CanonicalError."""
-    return _spell(value, sort=True)
+    return _spell(value, _SORTED)
 
 
 def compact(value: object) -> bytes:
     """The same spelling with keys in their own order, for what only we read back."""
-    return _spell(value, sort=False)
+    return _spell(value, _AS_IS)
 
 
 def parse(data: bytes | str) -> object:
@@ -43,14 +47,23 @@ def parse(data: bytes | str) -> object:
         raise CanonicalError(f"not JSON: {error}") from None
 
 
-def _spell(value: object, *, sort: bool) -> bytes:
+def _spell(value: object, encoder: json.JSONEncoder) -> bytes:
     try:
-        text = json.dumps(_plain(value, "$"), ensure_ascii=False, sort_keys=sort, separators=(",", ":"))
-        return text.encode()
+        return encoder.encode(value if _sound(value) else _plain(value, "$")).encode()
     except UnicodeEncodeError as error:
         raise CanonicalError(f"text that is not Unicode: {error.object[error.start : error.end]!r}") from None
     except RecursionError:
         raise CanonicalError("nested too deeply") from None
+
+
+def _sound(value: object) -> bool:
+    """Is this plainly JSON; the quick way for what we make ourselves."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return True
+    if isinstance(value, dict):
+        return all(type(key) is str for key in value) and all(map(_sound, value.values()))
+    return (kind is list or kind is tuple) and all(map(_sound, value))  # type: ignore[call-overload]
 
 
 def _plain(value: object, where: str) -> object:

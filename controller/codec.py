@@ -29,6 +29,9 @@ _TRANSFER_KEYS: Final = {"source": "from", "target": "to"}
 """How the floor contract spells a transfer's accounts (`from` is a Python keyword)."""
 
 
+_SCALARS: Final = frozenset({str, int, bool, type(None)})
+
+
 class CodecError(ValueError):
     """Something is not of the format: `what` is wrong `where`, and what is `allowed` there."""
 
@@ -93,24 +96,25 @@ def decode_state(body: object, game: Game) -> TableState:
     return replace(decode({**body, "coup": None}, TableState), coup=coup)
 
 
-def encode(value: Any, where: str = "") -> Any:
+def encode(value: Any) -> Any:
     """Any value of the house as a JSON value; raises CodecError for floats and for types that have no codec."""
-    kind = type(value)
-    if value is None or kind is str or kind is int or kind is bool:
+    kind: type = type(value)
+    if kind in _SCALARS:
         return value
-    if is_dataclass(kind):
-        return {name: encode(getattr(value, name), _join(where, name)) for name in _field_names(kind)}
+    if kind is tuple or kind is list:
+        return [encode(inner) for inner in value]
+    if names := _field_names(kind):
+        return {name: encode(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {key if type(key) is str else _key(key): encode(inner) for key, inner in value.items()}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Fraction):
         return to_wire(value)
-    if isinstance(value, Mapping):
-        return {_key(key, where): encode(inner, _join(where, str(key))) for key, inner in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [encode(inner, f"{where}[{n}]") for n, inner in enumerate(value)]
     if isinstance(value, Set):  # Python's order of a set changes from run to run
-        return [encode(inner, where) for inner in sorted(value, key=lambda inner: (type(inner).__name__, inner))]
-    raise CodecError(f"{kind.__name__} has no codec", where, "null, bool, int, str, Fraction, enum, array, object")
+        return [encode(inner) for inner in sorted(value, key=lambda inner: (type(inner).__name__, inner))]
+    allowed = "null, bool, int, str, Fraction, enum, dataclass, array, object"
+    raise CodecError(f"{kind.__name__} has no codec: {value!r}", allowed=allowed)
 
 
 def decode(body: object, kind: type[T], where: str = "") -> T:
@@ -165,7 +169,8 @@ def _from_wire(kind: type, value: Any) -> Any:
 
 @cache
 def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+    """Fields of a dataclass; none for any other type."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 @cache
@@ -179,10 +184,10 @@ def _allowed(kind: type) -> str:
     return f"{kind.__name__} has {', '.join(_field_names(kind))}"
 
 
-def _key(key: object, where: str) -> str:
+def _key(key: object) -> str:
     if isinstance(key, (str, int)) and not isinstance(key, bool):
         return str(key)
-    raise CodecError(f"key {key!r} has no codec", where, "str, int")
+    raise CodecError(f"key {key!r} has no codec", allowed="str, int")
 
 
 def _join(where: str, name: str) -> str:
