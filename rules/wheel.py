@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rules.decisions import Announce, CancelTimer, Ignored, SetTimer, Severity, Signal
-from rules.facts import Direction, Fact
-from rules.game import Close, Context, Coup, Effect, Found, Heard, RnvpMode, Turned
+from rules.facts import Direction, Fact, SpinStarted
+from rules.game import Close, Context, Coup, Effect, Found, Heard, Read, Reading, RnvpMode, Turned
 from rules.words import text
 
 MS: Final = 1_000_000
@@ -83,9 +83,9 @@ class Hearing:
         """Remember the instant of this fact under a name of the result's `times`."""
         self.set(times={**self.coup.times, name: self.fact.at_ns})
 
-    def announce(self, code: str) -> None:
+    def announce(self, code: str, **args: object) -> None:
         """Have a sentence said or shown."""
-        self.say(Announce(code=code, text=text(code)))
+        self.say(Announce(code=code, text=text(code, **args)))
 
     def ignore(self, why: str) -> None:
         """The fact changes nothing in this coup."""
@@ -137,6 +137,16 @@ def same_sense(h: Hearing) -> None:
     """Signal the wrong sense while it can still be stopped, and hold the coup if it is not."""
     h.found("direction_non_alternee", h.law.alternation, Severity.HELD)
     h.light(WRONG_SENSE)
+
+
+def turned_too_late(h: Hearing) -> None:
+    """An actuation while a draw runs whose bets are closed: remembered, and held."""
+    assert isinstance(h.fact, SpinStarted), "only an actuation comes here"
+    h.say(Turned(direction=h.fact.direction))
+    if h.has("relance_apres_rnvp"):
+        h.ignore("deja_retenu")
+    else:
+        h.found("relance_apres_rnvp", h.law.alternation, Severity.HELD)
 
 
 def launched_anew(h: Hearing) -> None:
@@ -214,3 +224,20 @@ def closed_by_the_draw(h: Hearing) -> None:
     h.say(Close(at_ns=h.fact.at_ns, until_ns=h.fact.until_ns, how="absent"), CancelTimer(name=CALL_TIMER))
     h.dark(CALL_NOW)
     h.found("rnvp_absent", h.law.closing, Severity.HELD)
+
+
+# --- what people say and sources read --------------------------------------------------------------------------------
+
+
+def place_your_bets(h: Hearing) -> None:
+    """The croupier says faites vos jeux."""
+    h.mark("faites_vos_jeux")
+    h.announce("faites_vos_jeux")
+
+
+def read(h: Hearing, reading: Reading) -> None:
+    """Hand a reading to the table, once."""
+    if reading in h.coup.readings:
+        h.ignore("deja_lue")
+    else:
+        h.say(Read(reading=reading))

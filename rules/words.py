@@ -59,6 +59,9 @@ CATALOGUE: Final[dict[str, str]] = {
     "numero": "{number}, {chances}",
     "zero": "Zéro",
     "double_zero": "Double zéro",
+    "faites_vos_jeux": "Faites vos jeux",
+    "lanceur": "{by} lance la bille",
+    "lecture_en_attente": "Lecture notée : elle attend que la roue soit immobile",
     "couleur": "Couleur gagnante : {colour}",
     # --- announcements ---
     "attestation": "Attestation « {what} » par {by} ({role})",
@@ -125,6 +128,10 @@ CATALOGUE: Final[dict[str, str]] = {
     "cmd_busy": "Trop de commandes à la fois : recommencer dans un instant",
     # --- facts that change nothing ---
     "aucun_tirage": "Aucun tirage n'est en cours",
+    "deja_annule": "Le tirage est déjà annulé",
+    "deja_retenu": "Le coup est déjà retenu pour cette raison",
+    "deja_tombee": "La bille a déjà quitté la galerie",
+    "deja_lue": "Cette lecture est déjà connue",
     "deja_du": "« Rien ne va plus » est déjà dû",
     "mises_deja_closes": "Les mises sont déjà closes",
     "deja_lancee": "La bille est déjà lancée dans ce sens",

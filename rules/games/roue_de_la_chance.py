@@ -28,7 +28,7 @@ from rules.facts import (
     SpinStopped,
     TimerElapsed,
 )
-from rules.game import Abandon, Annul, Context, Game, Go, Heard, House, Needed, Outcome, Read, Reading, Turned
+from rules.game import Abandon, Annul, Context, Game, Go, Heard, House, Needed, Outcome, Read, Reading
 from rules.limits import Limits, fixed_by_the_text
 from rules.settlement import Settlement, line, transfers
 from rules.wheel import Hearing, WheelCoup, WheelLaw
@@ -118,7 +118,7 @@ def hear(coup: WheelCoup, fact: Fact, context: Context) -> Heard:
             h.set(annulled=h.coup.launched)
             obstructed(h)
         case Announced(code="faites_vos_jeux"):
-            h.mark("faites_vos_jeux")
+            wheel.place_your_bets(h)
         case TimerElapsed(name=wheel.CALL_TIMER):
             wheel.overdue(h)
         case _:
@@ -129,8 +129,7 @@ def hear(coup: WheelCoup, fact: Fact, context: Context) -> Heard:
 def started(h: Hearing, fact: SpinStarted) -> None:
     """The croupier actuates the wheel, or turns back one that went the wrong way."""
     if h.coup.launched and not h.is_open:
-        h.say(Turned(direction=fact.direction))
-        h.found("relance_apres_rnvp", LAW.alternation, Severity.HELD)
+        wheel.turned_too_late(h)
         return
     if h.coup.launched:
         wheel.launched_anew(h)
@@ -142,8 +141,8 @@ def started(h: Hearing, fact: SpinStarted) -> None:
 
 def obstructed(h: Hearing) -> None:
     """The turning wheel was touched: the draw is void, however many turns it makes (R-RC-09)."""
-    if not h.coup.launched:
-        h.ignore("aucun_tirage")
+    if not h.coup.launched or h.has("obstruction"):
+        h.ignore("deja_annule" if h.coup.launched else "aucun_tirage")
         return
     h.mark("obstructed")
     h.found("obstruction", "R-RC-09", Severity.VOID)
@@ -186,7 +185,7 @@ def stopped(h: Hearing, fact: SpinStopped) -> None:
             or_value=str(second["colour"]) if second is not None and doubtful else None,
             or_outcome=second if doubtful else None,
         )
-        h.say(Read(reading=reading))
+        wheel.read(h, reading)
         return
     h.found("case_inconnue", "R-RC-12", Severity.HELD)
     h.say(*(Read(reading=entry) for entry in told[-1:]))
@@ -207,10 +206,10 @@ def read_by_eye(h: Hearing, fact: PocketRead) -> None:
         recovered=fact.recovered,
     )
     if "stopped" in h.coup.times:
-        h.say(Read(reading=reading))
-    else:
-        others = tuple(entry for entry in h.coup.readings if entry.source != fact.source)
-        h.set(readings=(*others, reading))
+        wheel.read(h, reading)
+        return
+    h.set(readings=(*(entry for entry in h.coup.readings if entry.source != fact.source), reading))
+    h.announce("lecture_en_attente")
 
 
 # --- outcomes --------------------------------------------------------------------------------------------------------
@@ -285,12 +284,9 @@ def settle(stakes: Sequence[Stake], outcome: Outcome, coup: WheelCoup, options: 
             stay.append(stake)
         else:
             lines.append(line(stake, "lose", -stake.cents))
+    order, players = payment(lines)
     return Settlement(
-        lines=tuple(lines),
-        transfers=transfers(lines),
-        order=payment(lines)[0],
-        player_order=payment(lines)[1],
-        stay=tuple(stay),
+        lines=tuple(lines), transfers=transfers(lines), order=order, player_order=players, stay=tuple(stay)
     )
 
 
@@ -313,7 +309,8 @@ def settle_case(case: Case) -> dict[str, object]:
     playing = cases.playing(case, GAME, House(declared_minimum_cents=case.minimum or 1))
     settlement = settle(playing, {"colour": colour, "valid": valid}, WheelCoup(no=1), None)
     void = {} if valid else {"void": True}
-    return void | cases.settled(case, settlement.lines, player_order=settlement.player_order)
+    steps = [list(group) for group in settlement.player_order]
+    return void | cases.settled(case, settlement.lines, player_order=steps)
 
 
 GAME: Final = Game(

@@ -25,7 +25,7 @@ from rules.facts import (
     SpinStopped,
     TimerElapsed,
 )
-from rules.game import Abandon, Context, Go, Heard, Outcome, Read, Reading, Reopen, Turned
+from rules.game import Abandon, Context, Go, Heard, Outcome, Reading, Reopen
 from rules.games.roulette.tapis import chances
 from rules.games.roulette.variants import Variant
 from rules.wheel import WRONG_SENSE, Hearing, WheelCoup
@@ -55,8 +55,8 @@ def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Hea
     match fact:
         case SpinStarted():
             turned(h, fact)
-        case SpinStopped(travel=travel, per_turn=per_turn) if h.coup.direction is not None:
-            h.set(travel=travel, per_turn=per_turn)
+        case SpinStopped():
+            rotor_stopped(h, fact)
         case BallLaunched():
             launched(h, fact)
         case DropDue():
@@ -74,7 +74,7 @@ def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Hea
         case Announced(code="jeton_dans_le_cylindre"):
             jeton(h)
         case Announced(code="faites_vos_jeux"):
-            h.mark("faites_vos_jeux")
+            wheel.place_your_bets(h)
         case Announced(code="lanceur", by=by):
             takes_over(h, by)
         case TimerElapsed(name=wheel.CALL_TIMER):
@@ -90,12 +90,20 @@ def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Hea
 def turned(h: Hearing, fact: SpinStarted) -> None:
     """The cylinder is actuated: each actuation is judged against the one before, the last one counts."""
     if h.coup.launched and not h.is_open:
-        h.say(Turned(direction=fact.direction))
-        h.found("relance_apres_rnvp", h.law.alternation, Severity.HELD)
+        wheel.turned_too_late(h)
         return
     wheel.actuated(h, fact.direction)
     if h.coup.launched:
         judge_ball(h)
+
+
+def rotor_stopped(h: Hearing, fact: SpinStopped) -> None:
+    """The cylinder may come to rest when it likes: only how far it went is told with the result."""
+    travelled = (fact.travel, fact.per_turn)
+    if h.coup.direction is None or travelled == (h.coup.travel, h.coup.per_turn):
+        h.ignore("sans_objet")
+    else:
+        h.set(travel=fact.travel, per_turn=fact.per_turn)
 
 
 def launched(h: Hearing, fact: BallLaunched) -> None:
@@ -145,6 +153,8 @@ def lost(h: Hearing, variant: Variant, why: str) -> None:
     elif h.is_open:
         h.say(Abandon(code="bille_a_relancer"))
         keep_sense(h)
+    elif h.has("bille_perdue"):
+        h.ignore("deja_retenu")
     else:
         h.found("bille_perdue", variant.result, Severity.HELD, why=why)
 
@@ -157,8 +167,8 @@ def keep_sense(h: Hearing) -> None:
 
 def dropped(h: Hearing) -> None:
     """The ball leaves the rim: no stake can be in time any more."""
-    if not h.coup.launched:
-        h.ignore("aucun_tirage")
+    if not h.coup.launched or "dropped" in h.coup.times:
+        h.ignore("deja_tombee" if h.coup.launched else "aucun_tirage")
         return
     h.mark("dropped")
     wheel.closed_by_the_draw(h)
@@ -175,6 +185,7 @@ def takes_over(h: Hearing, by: str) -> None:
         return
     before = h.coup.memory.get("lanceur")
     h.set(memory={**h.coup.memory, "lanceur": by})
+    h.announce("lanceur", by=by)
     if by not in rota:
         h.found("lanceur_hors_roulement", "R-RF-06", Severity.NOTED, by=by)
     elif before in rota and by not in (before, rota[(rota.index(str(before)) + 1) % len(rota)]):
@@ -211,7 +222,7 @@ def read_pocket(h: Hearing, fact: PocketRead, variant: Variant) -> None:
         at_ns=fact.at_ns,
         recovered=fact.recovered,
     )
-    h.say(Read(reading=reading))
+    wheel.read(h, reading)
 
 
 def read(variant: Variant, given: int | str, options: Any) -> Outcome | None:
