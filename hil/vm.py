@@ -170,7 +170,7 @@ async def install(vm: Vm, folder: Path, table: Mapping[str, Any]) -> None:
         systemd-sysusers
         cp {HOME}/systemd/tmpfiles.d/* /etc/tmpfiles.d/
         systemd-tmpfiles --create table-controller.conf
-        cp {HOME}/systemd/udev/90-table.rules /etc/udev/rules.d/
+        cp {HOME}/systemd/90-table.rules /etc/udev/rules.d/
         udevadm control --reload
         udevadm trigger
         udevadm settle

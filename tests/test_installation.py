@@ -69,7 +69,7 @@ def test_udev_rules_use_only_known_keys() -> None:
         r"(ACTION|SUBSYSTEM|KERNEL|DRIVER|TEST|ENV\{\w+\}|ATTR\{[\w/]+\}|GROUP|MODE|SYMLINK)(==|=|\+=)\"[^\"]*\""
     )
     rules = [
-        line for line in (ROOT / "systemd/udev/90-table.rules").read_text().splitlines() if line[:1] not in ("", "#")
+        line for line in (ROOT / "systemd/90-table.rules").read_text().splitlines() if line[:1] not in ("", "#")
     ]
     assert rules
     for rule in rules:
