@@ -231,6 +231,9 @@ class _Reader:
 
     def law(self, game: Game, house: House) -> None:
         """What only the game can judge: the declared minimum and the limits that follow from it."""
+        if game.most_tableaux is not None and house.tableaux > game.most_tableaux[0]:
+            most, requirement = game.most_tableaux
+            self.wrong("house.tableaux", house.tableaux, f"at most {most} ({requirement})")
         limits = game.limits(game.layout(house.options), house, house.declared_minimum_cents, {})
         if isinstance(limits, Refusal):
             text = f"{limits.text} ({limits.requirement})"

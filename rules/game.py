@@ -243,6 +243,8 @@ class Game:
     """A value typed or read, options -> the outcome it means, None when this game has no such result."""
     most_players: tuple[int, str] | None = None
     """How many may play at once by the text, and the requirement that says so."""
+    most_tableaux: tuple[int, str] | None = None
+    """How many tableaux one apparatus may serve by the text, and the requirement that says so."""
     case_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Keys of this game's own in a case of the settle format: under `config`, `bet` and `outcome`."""
     settle_case: Callable[[Case], dict[str, object]]

@@ -332,6 +332,7 @@ GAME: Final = Game(
     value=value,
     announce=announce,
     read=read,
+    most_tableaux=(1, "R-RC-02"),
     most_players=(12, "R-RC-02"),
     case_keys={"outcome": frozenset({"colour", "turns", "valid"})},
     settle_case=settle_case,

@@ -2,7 +2,7 @@
 
 | requirement | where it is shown, when not in a test below that bears its name |
 |---|---|
-| R-RF-04, R-RF-05, R-RF-07, R-RF-08, R-RF-35, R-RF-37 | attested or not observable, nothing to decide |
+| R-RF-07, R-RF-08, R-RF-35, R-RF-37 | attested or not observable, nothing to decide |
 | R-RF-11 | test_wheel, the three modes |
 | R-RF-12 | test_wheel (late), test_table (late and doubtful stakes) |
 | R-RF-14 to R-RF-22 | test_roulette_bets, every bet on every number |
@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from controller import config_file
 from rules.bets import Stake
 from rules.decisions import (
     Announce,
@@ -101,6 +102,15 @@ def test_r_rf_03_the_table_closes_only_under_its_lid() -> None:
     game.do(LidClosed(at_ns=game.at(), source="lid"))
     game.command("close")
     assert game.is_in(Phase.FERME)
+
+
+def test_r_rf_04_05_one_or_two_tableaux() -> None:
+    data = config_file.read_toml(config_file.shipped_tables()["roulette-francaise"])
+    data["house"]["tableaux"] = 2
+    assert config_file.from_data(data, "test").house.tableaux == 2
+    data["house"]["tableaux"] = 3
+    with pytest.raises(config_file.ConfigError, match=r"(?s)house.tableaux = 3.*at most 2 \(R-RF-04\)"):
+        config_file.from_data(data, "test")
 
 
 def test_r_rf_06_the_rota_of_launchers() -> None:

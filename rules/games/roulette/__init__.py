@@ -45,6 +45,7 @@ def game(variant: Variant) -> Game:
         value=draw.value,
         announce=draw.announce,
         read=partial(draw.read, variant),
+        most_tableaux=variant.most_tableaux,
         most_players=variant.most_players,
         case_keys={
             "config": frozenset({"valeur_liberee"} if choice else ()),

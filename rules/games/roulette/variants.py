@@ -124,6 +124,7 @@ class Variant:
     combinations: str
     """Requirement that no other bet exists."""
     needs: tuple[Needed, ...]
+    most_tableaux: tuple[int, str]
     most_players: tuple[int, str] | None = None
 
     @property
@@ -196,6 +197,7 @@ FRANCAISE: Final = Variant(
         Needed(what="couvercle", roles=("chef",), when="close", requirement="R-RF-03"),
         Needed(what="encaisse", roles=("comite",), when="reopen", requirement="R-RF-34"),
     ),
+    most_tableaux=(2, "R-RF-04"),
 )
 
 AMERICAINE: Final = Variant(
@@ -246,6 +248,7 @@ AMERICAINE: Final = Variant(
     result="R-RA-10",
     combinations="R-RA-20",
     needs=(REOPENING,),
+    most_tableaux=(2, "R-RA-03"),
     most_players=(7, "R-RA-03"),
 )
 
@@ -295,6 +298,7 @@ ANGLAISE: Final = Variant(
         Needed(what="series", roles=("chef",), when="open", requirement="R-AN-09"),
         REOPENING,
     ),
+    most_tableaux=(2, "R-AN-06"),
     most_players=(8, "R-AN-06"),
 )
 
