@@ -18,14 +18,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hil import scenario, tables
-from hil.bench import SECOND, Script
 from hil.contract import Contract
-from hil.floor import Heard, RigError
+from hil.devices.encoder import SECOND
+from hil.floor import Chain, Heard, RigError
 from hil.rig import Rig
 from hil.scenario import Scenario, ScenarioError
 
 RESULT_S = 30.0
-"""A coup whose play is over must have its result by then."""
+"""A coup whose play is over has its result by then, or the next play begins without."""
 NOTHING_S = 180.0
 """With `--coups`, so long without a valid result is a failure."""
 
@@ -38,80 +38,85 @@ def say(text: str) -> None:
 class Demo:
     """One run of the demo on one table."""
 
-    def __init__(self, rig: Rig, played: Scenario, coups: int | None) -> None:
-        self.rig, self.played, self.coups = rig, played, coups
-        self.valid = 0
-        self.results = 0
+    def __init__(self, rig: Rig, played: Scenario, coups: int | None, contract: Contract) -> None:
+        self.rig, self.played, self.coups, self.contract = rig, played, coups, contract
+        self.results: dict[str, str] = {}
+        """Status by id."""
         self.started_ns = time.monotonic_ns()
-        self.contract = Contract()
+
+    @property
+    def done(self) -> bool:
+        """Enough results are valid."""
+        return self.coups is not None and list(self.results.values()).count("valid") >= self.coups
 
     async def run(self) -> None:
         """Play until enough results are valid; for ever without a number. Raises RigError."""
+        self.contract.chain = Chain.of(await self.rig.public_key())
         await self.rig.open(self.played.opening)
-        self.contract.know(await self.rig.public_key())
-        watching = asyncio.get_running_loop().create_task(self._watch(), name="demo: watch")
-        playing = asyncio.get_running_loop().create_task(self._play(), name="demo: play")
+        loop = asyncio.get_running_loop()
+        parts = [
+            loop.create_task(self._watch(), name="demo: watch"),
+            loop.create_task(self._play(), name="demo: play"),
+            loop.create_task(self._keep_the_broker(), name="demo: broker"),
+        ]
         try:
-            done, _ = await asyncio.wait({watching, playing}, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in done:
+                part.result()
         finally:
-            for task in (watching, playing):
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            for part in parts:
+                part.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
 
     async def _play(self) -> None:
-        """The scenario over and over; every launch but a taken back one must come to a result."""
+        """The scenario over and over; after each launch its result is waited for, but not for ever."""
         while True:
             for play in self.played.plays:
-                before = self.results
+                before = len(self.results)
                 script = await self.rig.play(play)
                 await self.rig.wait_until(script.ends_ns)
-                if play.kind and "picked_up_ms" not in play.how:
-                    await self._result_after(before, script)
-
-    async def _result_after(self, before: int, script: Script) -> None:
-        deadline_ns = script.ends_ns + round(RESULT_S * SECOND)
-        while self.results == before:
-            self.rig.check()
-            if time.monotonic_ns() > deadline_ns:
-                if self.coups is not None:
-                    raise RigError(
-                        f"no result {RESULT_S:.0f} s after the end of a coup\n{self.rig.daemon.last_words()}"
-                    )
-                say("       no result of this coup")
-                return
-            await asyncio.sleep(0.05)
+                deadline_ns = script.ends_ns + round(RESULT_S * SECOND)
+                while play.kind and len(self.results) == before and time.monotonic_ns() < deadline_ns:
+                    self.rig.check()
+                    await asyncio.sleep(0.05)
 
     async def _watch(self) -> None:
         """Tell what comes and check it; returns after enough valid results."""
-        last_valid = time.monotonic()
-        messages = self.rig.consumer.messages()
-        while True:
+        last_valid, seen, losses = time.monotonic(), 0, 0
+        while not self.done:
             try:
-                async with asyncio.timeout(1.0):
-                    heard = await anext(messages)
+                heard = await self.rig.consumer.message(seen, 1.0)
             except TimeoutError:
                 self.rig.check()
                 if self.coups is not None and time.monotonic() - last_valid > NOTHING_S:
-                    raise RigError(f"no valid result for {NOTHING_S:.0f} s") from None
-                messages = self.rig.consumer.messages(self._seen)
+                    raise RigError(
+                        f"no valid result for {NOTHING_S:.0f} s; the daemon said:\n{self.rig.daemon.last_words()}"
+                    ) from None
                 continue
-            self._seen += 1
+            seen += 1
+            if heard.suffix == "result" and self.rig.consumer.losses > losses:
+                losses = self.rig.consumer.losses
+                self.contract.begin_anew(heard)  # what came while the broker was away is lost to this consumer
             if wrong := self.contract.check(heard):
                 raise RigError("the contract is broken: " + "; ".join(wrong))
             if line := told(heard):
                 say(f"{(time.monotonic_ns() - self.started_ns) / SECOND:6.1f} {line}")
             if heard.suffix == "result":
-                self.results += 1
-                if heard.body["status"] == "valid":
-                    self.valid += 1
-                    last_valid = time.monotonic()
-                    if self.coups is not None and self.valid >= self.coups:
-                        return
+                body = heard.body
+                self.results[body["id"]] = body["status"]
+                last_valid = time.monotonic() if body["status"] == "valid" else last_valid
+                if body["status"] == "held":
+                    with contextlib.suppress(TimeoutError):
+                        await self.rig.order("resolve", "chef", **{"as": "void", "why": "démonstration"})
 
-    _seen = 0
+    async def _keep_the_broker(self) -> None:
+        """A broker that somebody killed is started again; one that was sent away stays away."""
+        while True:
+            await asyncio.sleep(1.0)
+            if self.rig.broker.died:
+                say("       the broker is dead: a new one in 3 s")
+                await asyncio.sleep(3.0)
+                await self.rig.broker.start()
 
 
 def told(heard: Heard) -> str:
@@ -158,14 +163,20 @@ async def demo(table: str, coups: int | None) -> int:
     """Run the demo; returns the exit code."""
     loop, me = asyncio.get_running_loop(), asyncio.current_task()
     assert me is not None
+
+    def stop() -> None:
+        if not me.cancelling():  # the cleaning up is not to be interrupted in its turn
+            me.cancel()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, me.cancel)
+        loop.add_signal_handler(number, stop)
     try:
         played = demo_of(table)
         rig = Rig(tables.table(table, played.overrides), seed=played.seed, noise=played.noise)
         say(f"demo: {rig.url}/{rig.base}")
+        say(f"demo: table-rig tell {rig.control} unplug ROLE | plug ROLE | kill daemon | broker down | broker up")
         async with rig:
-            await Demo(rig, played, coups).run()
+            await Demo(rig, played, coups, await Contract.published()).run()
     except (RigError, ScenarioError) as error:
         print(f"demo: {error}", file=sys.stderr, flush=True)
         return 1

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,6 +87,11 @@ class Broker:
                     await writer.wait_closed()
                     return
 
+    @property
+    def died(self) -> bool:
+        """Somebody else ended it."""
+        return self.process is not None and self.process.returncode is not None
+
     async def stop(self) -> None:
         """End it by SIGTERM, after a while by SIGKILL."""
         if self.process is not None:
@@ -147,6 +152,11 @@ class Chain:
     number: int = 0
     seen: dict[str, bytes] = field(default_factory=dict)
 
+    @staticmethod
+    def of(public: str) -> Chain:
+        """The chain of the table with this public key (base64)."""
+        return Chain(Ed25519PublicKey.from_public_bytes(base64.b64decode(public)))
+
     def check(self, payload: bytes) -> list[str]:
         """What is wrong with this message, in words; empty when it proves itself."""
         body = json.loads(payload)
@@ -195,6 +205,8 @@ class Consumer:
         self.base = base
         self.table = base.removeprefix("casino/")
         self.heard: list[Heard] = []
+        self.losses = 0
+        """How often the broker went away."""
         self._new = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._replies: dict[bytes, asyncio.Future[dict[str, Any]]] = {}
@@ -205,6 +217,7 @@ class Consumer:
         self._client.on_connect = lambda client, *_: client.subscribe(
             [(f"{base}/#", _ONCE), (self._reply_topic, _ONCE)]
         )
+        self._client.on_disconnect = lambda *_: self._call(self._lost)
         self._client.on_subscribe = lambda *_: self._call(self._subscribed.set)
         self._client.on_message = lambda _client, _data, message: self._call(self._take, message)
         properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
@@ -227,6 +240,9 @@ class Consumer:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(do, *args)
 
+    def _lost(self) -> None:
+        self.losses += 1
+
     def _take(self, message: MQTTMessage) -> None:
         if message.topic == self._reply_topic:
             waiting = self._replies.pop(getattr(message.properties, "CorrelationData", b""), None)
@@ -236,22 +252,22 @@ class Consumer:
         self.heard.append(Heard(message.topic.removeprefix(self.base + "/"), bytes(message.payload), message.retain))
         self._new.set()
 
-    async def messages(self, start: int = 0) -> AsyncIterator[Heard]:
-        """Everything heard from the `start`-th message on, for ever."""
-        while True:
-            while start < len(self.heard):
-                start += 1
-                yield self.heard[start - 1]
-            self._new.clear()
-            await self._new.wait()
+    async def message(self, number: int, deadline_s: float) -> Heard:
+        """The `number`-th message heard, from 0; raises TimeoutError when it does not come in time."""
+        async with asyncio.timeout(deadline_s):
+            while number >= len(self.heard):
+                self._new.clear()
+                await self._new.wait()
+        return self.heard[number]
 
     async def wait_for(self, suffix: str, like: Callable[[Any], bool], deadline_s: float, start: int = 0) -> Any:
         """The body of the first message on this address that is like that; raises TimeoutError."""
-        async with asyncio.timeout(deadline_s):
-            async for heard in self.messages(start):
-                if heard.suffix == suffix and heard.payload and like(heard.body):
-                    return heard.body
-        raise AssertionError  # messages() never ends
+        deadline = self._loop.time() + deadline_s
+        while True:
+            heard = await self.message(start, deadline - self._loop.time())
+            start += 1
+            if heard.suffix == suffix and heard.payload and like(heard.body):
+                return heard.body
 
     async def give(self, envelope: Mapping[str, Any], deadline_s: float = 10.0) -> dict[str, Any]:
         """Send an envelope as it is and wait for the reply."""

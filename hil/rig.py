@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import shutil
 import tempfile
 import time
@@ -20,7 +21,7 @@ from typing import Any
 
 from hil import tables
 from hil.bench import MS, Bench, Deed, Script
-from hil.daemon import Daemon
+from hil.daemon import Daemon, run_tool
 from hil.devices.encoder import SECOND
 from hil.devices.lines import LineChip, Pulse
 from hil.floor import Broker, Consumer, RigError, Signer
@@ -46,6 +47,8 @@ class Rig:
         self.table = tables.on_the_rig(table, self.folder, self.url, list(self.people.values()))
         self.base = tables.base(self.table)
         self.config = self.folder / "table.toml"
+        self.control = self.folder / "control.sock"
+        """Takes lines such as `unplug wheel_sensor` (`table-rig tell`)."""
         self.daemon = Daemon(self.config, self.folder)
         self.bench = Bench(table, seed=seed, noise=noise, start_ns=time.monotonic_ns())
         self.chips = {
@@ -63,7 +66,10 @@ class Rig:
         self._chip_of = {line: chip for chip in self.chips.values() for line in chip.offsets}
         self._pulses: deque[Pulse] = deque()
         self._deeds: deque[Deed] = deque()
-        self._working = False
+        self._working = self._restarting = False
+        self._cut: set[str] = set()
+        """Edge devices that somebody unplugged by hand (`tell`)."""
+        self._control: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._consumer: Consumer | None = None
 
@@ -96,12 +102,15 @@ class Rig:
             await chip.start()
         for tty in self.ttys.values():
             tty.plug()
+        self._control = await asyncio.start_unix_server(self._told, path=str(self.control))
         self._do(self._pump(), "rig: pump")
         if daemon:
             await self.daemon.start()
 
     async def close(self) -> None:
         """End every process, close every line, remove every file."""
+        if self._control is not None:
+            self._control.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -129,7 +138,7 @@ class Rig:
         """Raise RigError when the rig or its daemon has failed."""
         if self.failure is not None:
             raise RigError(f"the rig failed: {self.failure!r}") from self.failure
-        if self.daemon.process is not None and self.daemon.process.returncode is not None:
+        if self.daemon.process is not None and not self.daemon.running and not self._restarting:
             raise RigError(f"the daemon died with {self.daemon.process.returncode}:\n{self.daemon.last_words()}")
 
     # what is played
@@ -165,6 +174,8 @@ class Rig:
             due: dict[int, list[Pulse]] = {}
             while self._pulses and self._pulses[0].at_ns <= now:
                 pulse = self._pulses.popleft()
+                if self._cut and pulse.line.rpartition(".")[0] in self._cut:
+                    continue
                 due.setdefault(id(self._chip_of[pulse.line]), []).append(pulse)
             for chip in self.chips.values():
                 chip.play(due.get(id(chip), ()))
@@ -187,23 +198,67 @@ class Rig:
                 type_in(keypad_of(self.peers), action.verb, action.value, deed.at_ns)
             case "command":
                 self._do(self._command(**action.value), f"rig: command {action.value['name']}")
-            case "unplug" if action.value in self.ttys:
-                self.ttys[action.value].unplug()
-            case "plug" if action.value in self.ttys:
-                self.ttys[action.value].plug()
-            case "unplug" | "plug":
+            case "unplug" | "plug" if action.value == self.bench.role:
                 pass  # the encoder's plug is in the pulses
-            case "kill":
-                self._do(self.restart_daemon(), "rig: kill")
-            case "broker":
-                self._do(self.broker.stop() if action.value == "down" else self.broker.start(), "rig: broker")
+            case "unplug" | "plug" | "kill" | "broker":
+                self._do(self.disturb(action.verb, action.value), f"rig: {action.verb} {action.value}")
             case _:
                 raise RigError(f"the rig cannot {action.verb}")
 
+    async def _told(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One order of somebody who looks at a running rig."""
+        verb, _, what = (await reader.readline()).decode(errors="replace").strip().partition(" ")
+        answer = "ok"
+        try:
+            await self.disturb(verb, what)
+        except (RigError, OSError, TimeoutError) as error:
+            answer = str(error).partition("\n")[0]
+        writer.write(answer.encode() + b"\n")
+        with contextlib.suppress(ConnectionError):
+            await writer.drain()
+        writer.close()
+
+    async def disturb(self, verb: str, what: str) -> None:
+        """Pull a plug, kill a program, take the broker away; raises RigError for anything else."""
+        match verb, what:
+            case "unplug", role if role in self.ttys:
+                self.ttys[role].unplug()
+            case "plug", role if role in self.ttys:
+                self.ttys[role].plug()
+            case "unplug", self.bench.role:
+                self._cut.add(what)
+            case "plug", self.bench.role:
+                self._cut.discard(what)
+            case "kill", "daemon":
+                await self.restart_daemon()
+            case "broker", "down":
+                await self.broker.stop()
+            case "broker", "up":
+                await self.broker.start()
+            case _:
+                roles = ", ".join([*self.ttys, self.bench.role])
+                raise RigError(f"{verb} {what}? unplug|plug {roles}; kill daemon; broker down|up")
+
+    async def public_key(self) -> str:
+        """The table's public key, which the daemon makes on its first start; base64."""
+        return (self.folder / "state" / "signing.pub").read_text().strip()
+
+    async def decisions(self) -> list[dict[str, Any]]:
+        """Every decision in the daemon's journal, in order."""
+        code, out, err = await run_tool(["--config", str(self.config), "journal", "show"])
+        if code != 0:
+            raise RigError(f"tablectl journal show ended with {code}: {err.strip()}")
+        rows = [json.loads(line) for line in out.splitlines()]
+        return [decision for row in rows if row["kind"] == "step" for decision in row["body"]["decisions"]]
+
     async def restart_daemon(self) -> None:
         """Kill -9 and start anew, as systemd would."""
-        await self.daemon.kill()
-        await self.daemon.start()
+        self._restarting = True
+        try:
+            await self.daemon.kill()
+            await self.daemon.start()
+        finally:
+            self._restarting = False
 
     async def _command(self, name: str, role: str, args: Mapping[str, Any] | None = None) -> None:
         self.replies.append(await self.order(name, role, **dict(args or {})))

@@ -1,0 +1,210 @@
+"""Parts of the rig that the daemon leans on: serial cables, simulated peers, rigged tables, the chain of results."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import select
+import tomllib
+import tty
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hil import tables
+from hil.bench import Bench, Cue
+from hil.devices.console import Keypad
+from hil.devices.slingshot2 import SlingShot2Wheel
+from hil.floor import Chain, Signer, canonical, command
+from hil.peers import acknowledged, cue, keypad_of, peers_for, type_in
+from hil.scenario import Action, Play, ScenarioError
+from hil.tty import Tty
+
+SECOND = 1_000_000_000
+
+
+def opened(cable: Tty) -> int:
+    """The daemon's end."""
+    fd = os.open(cable.path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    tty.setraw(fd)
+    return fd
+
+
+def read(fd: int) -> bytes:
+    ready, _, _ = select.select([fd], [], [], 5)
+    assert ready
+    return os.read(fd, 100)
+
+
+def test_a_cable_carries_bytes_both_ways_and_loses_them_while_nobody_listens(tmp_path: Path) -> None:
+    cable = Tty(tmp_path / "tty")
+    cable.plug()
+    cable.send(b"nobody hears this")
+    assert not cable.opened()
+    fd = opened(cable)
+    assert cable.opened()
+    cable.send(b"hello")
+    assert read(fd) == b"hello"
+    os.write(fd, b"back")
+    assert cable.receive() == b"back"
+    os.close(fd)
+    assert cable.receive() == b""
+    cable.unplug()
+
+
+def test_a_pulled_cable_is_the_end_of_the_file_and_its_name_is_gone(tmp_path: Path) -> None:
+    cable = Tty(tmp_path / "tty")
+    cable.plug()
+    fd = opened(cable)
+    cable.unplug()
+    assert not cable.path.exists()
+    assert read(fd) == b""
+    os.close(fd)
+    cable.send(b"into the air")
+    assert cable.receive() == b""
+    cable.plug()
+    fd = opened(cable)
+    cable.send(b"again")
+    assert read(fd) == b"again"
+    os.close(fd)
+    cable.unplug()
+    cable.unplug()
+
+
+def test_the_keypad_says_what_the_croupier_types() -> None:
+    keypad = Keypad()
+    keypad.tick(0)
+    keypad.feed(acknowledged(keypad.take_output()), 1)
+    assert keypad.greeted
+    stake = {"spot": "rouge", "cents": 500, "player": "Anne", "tableau": 1}
+    for verb, value in [
+        ("say", "dernier_coup"),
+        ("stake", stake),
+        ("stake", {**stake, "remove": True}),
+        ("choose", {"player": "Anne", "what": "zero", "value": "prison"}),
+        ("confirm", True),
+        ("confirm", "rouge"),
+        ("result", 17),
+    ]:
+        type_in(keypad, verb, value, SECOND)
+    said: list[str] = []
+    for ms in range(20):
+        keypad.tick(SECOND + ms * 1_000_000)
+        output = keypad.take_output()
+        said += [
+            line.split("*")[0].split(" ", 3)[3] for line in output.decode().splitlines() if not line.startswith("$0")
+        ]
+        keypad.feed(acknowledged(output), SECOND + ms * 1_000_000)
+    assert said == [
+        "ANN dernier_coup croupier",
+        "CHIP+ 1 rouge 500 Anne",
+        "CHIP- 1 rouge 500 Anne",
+        "CHOICE 1 Anne zero prison",
+        "ANN confirme croupier",
+        "RESULT rouge",
+        "RESULT 17",
+    ]
+    with pytest.raises(ScenarioError, match="cannot kill"):
+        type_in(keypad, "kill", "daemon", 0)
+
+
+def test_the_sensor_shows_what_its_cues_say() -> None:
+    wheel = SlingShot2Wheel()
+    wheel.plan(0, state=2)
+    cues = [
+        Cue(at_ns=1 * SECOND, what="rotor", rpm=20.0, rotor="ccw"),
+        Cue(at_ns=2 * SECOND, what="ball", flags=2),
+        Cue(at_ns=3 * SECOND, what="slow"),
+        Cue(at_ns=4 * SECOND, what="number", number=17),
+        Cue(at_ns=5 * SECOND, what="ready"),
+        Cue(at_ns=6 * SECOND, what="ball"),
+        Cue(at_ns=7 * SECOND, what="ready", number=8),
+    ]
+    cue({"wheel_sensor": wheel}, cues)
+    wheel.tick(8 * SECOND)
+    lines = [line for line in wheel.take_output().decode().splitlines() if line.startswith("*X")]
+    states = [line.split(";") for line in lines[::2]]
+    assert [(s[1], s[2], s[3].strip(), s[4], s[5], s[6]) for s in states] == [
+        ("2", "001", "", "0", "000", "0"),
+        ("2", "001", "", "0", "200", "1"),
+        ("3", "001", "", "2", "200", "1"),
+        ("4", "001", "", "2", "200", "1"),
+        ("5", "001", "17", "0", "200", "1"),
+        ("2", "002", "17", "0", "200", "1"),
+        ("3", "002", "17", "0", "200", "1"),
+        ("2", "003", "8", "0", "200", "1"),
+        ("2", "003", "8", "0", "200", "1"),
+    ]
+
+
+def test_only_the_rigs_own_addresses_differ_from_the_shipped_table(tmp_path: Path) -> None:
+    shipped = tables.table("roulette-francaise")
+    rigged = tables.on_the_rig(shipped, tmp_path, "mqtt://127.0.0.1:9", [Signer("chef-1", "chef")])
+    assert tomllib.loads(tables.toml(rigged)) == rigged
+    changed = {key for key in rigged if shipped.get(key) != rigged[key]}
+    assert changed == {"chips", "devices", "mqtt", "state", "keys"}
+    assert {role for role in shipped["devices"] if shipped["devices"][role] != rigged["devices"][role]} == {
+        "wheel_sensor",
+        "console",
+    }
+    assert rigged["state"]["folder"] == str(tmp_path / "state")
+    assert tables.line_offsets(shipped, "header")["wheel.b"] == 27
+    assert tables.lamp_offsets(shipped, "header")["buzzer"] == 13
+
+
+def test_an_unknown_table_or_an_unsuitable_play_is_refused_in_words() -> None:
+    with pytest.raises(ScenarioError, match=r"no table 'x'; config/tables has: .*roue-de-la-chance"):
+        tables.table("x")
+    roue, rf = Bench(tables.table("roue-de-la-chance")), Bench(tables.table("roulette-francaise"))
+    with pytest.raises(ScenarioError, match="throw is for a cylinder"):
+        roue.play(Play(kind="throw"), 0)
+    for kind in ("spin", "drawn"):
+        with pytest.raises(ScenarioError, match="is for the vertical wheel"):
+            rf.play(Play(kind=kind, how={"direction": "cw", "counts": 1}), 0)
+    late = Action(at="touched", ms=0, verb="press", value="coup_nul")
+    with pytest.raises(ScenarioError, match="moments did not come in this play: touched"):
+        roue.play(Play(kind="spin", how={"direction": "cw", "speed": 1.5}, actions=(late,)), 0)
+    table = tables.table("roue-de-la-chance")
+    table["devices"]["shoe"] = {"family": "shoe", "match": {}}
+    with pytest.raises(ScenarioError, match="no simulator for the family 'shoe'"):
+        peers_for(table, 0, 0)
+    with pytest.raises(ScenarioError, match="no keypad"):
+        keypad_of({})
+    with pytest.raises(ScenarioError, match="one wheel encoder"):
+        Bench({"devices": {}})
+
+
+def result(key: Signer, number: int, before: str, **more: Any) -> bytes:
+    body = {"id": f"e/{number}", "result_no": number, "prev_hash": before, "status": "valid", **more}
+    digest = hashlib.sha256(before.encode() + b"\n" + canonical(body)).digest()
+    sig = base64.b64encode(key.key.sign(digest)).decode()
+    return canonical({**body, "hash": digest.hex(), "sig": sig})
+
+
+def test_the_chain_accepts_what_proves_itself_and_names_what_does_not() -> None:
+    key = Signer("table", "table")
+    first = result(key, 1, "0" * 64)
+    second = result(key, 2, json.loads(first)["hash"])
+    chain = Chain.of(key.public)
+    assert chain.check(first) == chain.check(second) == chain.check(first) == []
+    assert chain.check(second.replace(b'"valid"', b'"void"')) == ["e/2: came again with other bytes"]
+    for wrong, said in [
+        (result(key, 4, json.loads(second)["hash"]), "result_no 4 after 2"),
+        (result(key, 3, "0" * 64), "prev_hash"),
+        (result(Signer("other", "x"), 3, json.loads(second)["hash"]), "signature"),
+        (result(key, 3, json.loads(second)["hash"]).replace(b'"valid"', b'"void"'), "hash is not that of the body"),
+    ]:
+        fresh = Chain.of(key.public)
+        fresh.check(first)
+        fresh.check(second)
+        assert any(said in problem for problem in fresh.check(wrong)), said
+
+
+def test_a_command_is_signed_over_its_canonical_bytes() -> None:
+    signer = Signer("chef-1", "chef")
+    envelope = signer.envelope(command("demo/rf-1", "resolve", "chef-1", {"as": "valid"}))
+    assert envelope["key"] == "chef-1"
+    signer.key.public_key().verify(base64.b64decode(envelope["sig"]), canonical(envelope["cmd"]))
