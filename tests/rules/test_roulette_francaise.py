@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from controller import config_file
+from controller.errors import ConfigError
 from rules.bets import Stake
 from rules.decisions import (
     Announce,
@@ -109,7 +110,7 @@ def test_r_rf_04_05_one_or_two_tableaux() -> None:
     data["house"]["tableaux"] = 2
     assert config_file.from_data(data, "test").house.tableaux == 2
     data["house"]["tableaux"] = 3
-    with pytest.raises(config_file.ConfigError, match=r"(?s)house.tableaux = 3.*at most 2 \(R-RF-04\)"):
+    with pytest.raises(ConfigError, match=r"(?s)house.tableaux = 3.*at most 2 \(R-RF-04\)"):
         config_file.from_data(data, "test")
 
 
