@@ -1,0 +1,200 @@
+"""Counts from certain codes: x4 quadrature with inertia, and what an edge that does not fit can be.
+
+Count c = number of boundaries crossed clockwise. Boundaries repeat A up, B up, A down, B down; crossed backwards each
+shows the opposite edge. So (code - c) mod 4 is 0 for one step forward and 1 for one step back; 2 and 3 are impossible:
+edges are missing. While the thing turns faster than `FAST` it cannot reverse inside one count, so an edge that does not
+fit there is *suspect*: if the next edge fits as though it had not been, it was noise and is dropped; if the next edge
+fits behind it, the 1 to 3 edges before it were lost. Below that speed an impossible edge moves nothing, except that a
+reversal of one count which the next edge contradicts was a lost edge too (field case 50; physics README section 4.3).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from drivers.encoder.edges import NEVER, REPEATED
+
+FAST: Final = 0.25
+"""rad/s above which nothing reverses inside one count."""
+CALLS: Final = 9
+"""`fit` that no edge has, so that every edge comes to `judge`."""
+
+_STATE: Final = (
+    "c", "direction", "fit", "last_ns", "cycle_ns", "_rotation", "_known", "_first", "_suspect", "_other",
+    "_other_at", "_hole_from", "_hole_to",
+)  # fmt: skip
+
+
+class Quadrature:
+    """Pure. The hot loop of the decoder takes the steps that fit by itself and writes `c`, `ring` and the times."""
+
+    __slots__ = (*_STATE, "_fast_ns", "ring")
+
+    def __init__(self, counts_per_turn: int) -> None:
+        self._fast_ns = round(2 * math.pi / counts_per_turn / FAST * 1e9)
+        self.c = 0
+        self.direction = 0
+        """Sense of the last step; 0 = none since the phase became known."""
+        self.fit = CALLS
+        """(code - c) mod 4 of an edge that continues in the present sense."""
+        self.ring = [NEVER] * 4
+        """Times of the last four steps, by count; NEVER where the sense changed since."""
+        self.last_ns = NEVER
+        """Time of the last step."""
+        self.cycle_ns = -NEVER
+        """Duration of the last four steps."""
+        self._rotation = 0
+        """Boundary b has the code (b - rotation) mod 4."""
+        self._known = False
+        """The phase is known."""
+        self._first: int | None = None
+        """The only edge so far while the phase is unknown."""
+        self._suspect: int | None = None
+        self._other: int | None = None
+        """Where a reversal would have led, had it been a lost edge; of use only while `c` is still `_other_at`."""
+        self._other_at = 0
+        self._hole_from = self._hole_to = NEVER
+        """Counts before and after the last hole."""
+
+    def judge(self, code: int, t: int) -> tuple[int, int]:
+        """An edge of A or B that the hot loop did not take; moves `c`. (impossible edges, edges known to be lost)."""
+        boundary, repeated = code & 3, bool(code & REPEATED)
+        if not self._known:
+            self._find_phase(boundary, t)
+            return 0, 0
+        suspect, self._suspect = self._suspect, None
+        if suspect is None:
+            odd, lost = (self._judge_fast if self.is_fast(t) else self._judge_slow)(boundary, t, repeated=repeated)
+        elif not self.is_fast(t):
+            odd, lost = self._judge_slow(suspect, self.last_ns, repeated=False)
+            more, missing = self._judge_slow(boundary, t, repeated=repeated)
+            odd, lost = odd + more, lost + missing
+        elif self._ahead(boundary, self.c) == 0:
+            odd, lost = 1, 0
+            self._step(1, t)
+        else:
+            odd, lost = 1, self._ahead(suspect, self.c)
+            self._step(lost + 1, t)
+            if self._ahead(boundary, self.c) == 0:
+                self._step(1, t)
+            else:
+                self._suspect = boundary
+        self._refit()
+        return odd, lost
+
+    def is_fast(self, t: int) -> bool:
+        """Too fast, up to now, to reverse inside one count."""
+        return t - self.ring[self.c & 3] < 4 * self._fast_ns and t - self.last_ns < self._fast_ns
+
+    def hole(self, line: int, missing: int) -> None:
+        """The kernel dropped `missing` edges of A (0) or B (1): the sense tells where the line's next edge must stand.
+
+        When the queue ran over, both lines have a hole; the second is measured from the count before the first.
+        """
+        direction = self.direction
+        self._suspect = self._other = None
+        if not self._known or not direction or self.last_ns - self.ring[self.c & 3] >= 4 * self._fast_ns:
+            self._known, self._first = False, None
+            self._refit()
+            return
+        before = self._hole_from if abs(self.c - self._hole_to) <= 1 else self.c
+        if direction > 0:
+            last = before - 1 - ((before - 1 - self._rotation - line) & 1)
+            skipped = last + 2 * (missing + 1) - self.c
+        else:
+            last = before + ((before - self._rotation - line) & 1)
+            skipped = self.c - 1 - (last - 2 * (missing + 1))
+        self._hole_from = self.c
+        if skipped > 0:
+            self.c += direction * skipped
+            self.ring[:] = [self.last_ns] * 4
+        self._hole_to = self.c
+        self._refit()
+
+    def forget(self) -> None:
+        """The lines were not watched: the phase is unknown."""
+        self._known, self._first, self._suspect, self._other = False, None, None, None
+        self.direction = 0
+        self.ring[:] = [NEVER] * 4
+        self.last_ns, self.cycle_ns = NEVER, -NEVER
+        self._refit()
+
+    def snapshot(self) -> dict[str, Any]:
+        """JSON-able state."""
+        return {"ring": list(self.ring)} | {name: getattr(self, name) for name in _STATE}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        for name in _STATE:
+            setattr(self, name, state[name])
+        self.ring[:] = state["ring"]
+
+    def _ahead(self, boundary: int, c: int) -> int:
+        """How many edges are missing, were this one the next in the present sense at count c (0 = it fits)."""
+        ahead = boundary + self._rotation - c
+        return (ahead if self.direction > 0 else 1 - ahead) & 3
+
+    def _judge_fast(self, boundary: int, t: int, *, repeated: bool) -> tuple[int, int]:
+        if self._ahead(boundary, self.c) == 0:
+            self._step(1, t)
+            return 0, 0
+        if repeated:  # the line fell back to where it was: the return of a pulse whose first edge nobody saw
+            return 1, 0
+        self._suspect = boundary
+        return 0, 0
+
+    def _judge_slow(self, boundary: int, t: int, *, repeated: bool) -> tuple[int, int]:
+        other = self._other if self.c == self._other_at else None
+        self._other = None
+        ahead = self._ahead(boundary, self.c)
+        if ahead == 0:
+            self._step(1, t)
+            return 0, 0
+        if ahead == 1 and not repeated:
+            self._other = self.c + 2 * self.direction
+            self._turn_back(t)
+            self._other_at = self.c
+            return 0, 0
+        if other is not None:
+            self.direction = -self.direction
+            if self._ahead(boundary, other) == 0:
+                self.c = other
+                self._step(1, t)
+                return 1, 1
+            self.direction = -self.direction
+        return 1, 1 if repeated else 0
+
+    def _turn_back(self, t: int) -> None:
+        self.direction = -self.direction
+        self.ring[:] = [NEVER] * 4
+        self._step(1, t)
+
+    def _step(self, counts: int, t: int) -> None:
+        """Go so many counts in the present sense, all of them now."""
+        for _ in range(counts):
+            phase = self.c & 3
+            self.cycle_ns = t - self.ring[phase]
+            self.ring[phase] = t
+            self.c += self.direction
+        self.last_ns = t
+
+    def _find_phase(self, boundary: int, t: int) -> None:
+        """Two edges of different lines tell the sense; the first of them is counted then, so that none is lost."""
+        first, self._first = self._first, boundary
+        if first is None or (boundary - first) & 1 == 0:
+            return
+        self._known, self._first = True, None
+        self.ring[:] = [NEVER] * 4
+        if (boundary - first) & 3 == 1:
+            self.direction, self._rotation = 1, (self.c + 1 - boundary) & 3
+        else:
+            self.direction, self._rotation = -1, (self.c - boundary) & 3
+        self._step(2, t)
+        self._refit()
+
+    def _refit(self) -> None:
+        if not self._known or self._suspect is not None:
+            self.fit = CALLS
+        else:
+            self.fit = ((0 if self.direction > 0 else 1) - self._rotation) & 3
