@@ -126,6 +126,18 @@ CATALOGUE: Final[dict[str, str]] = {
     "cmd_unauthorised": "La commande {name} revient à : {roles}",
     "cmd_second_missing": "args.second doit porter operator, key et sig d'une seconde personne : {why}",
     "cmd_busy": "Trop de commandes à la fois : recommencer dans un instant",
+    # --- the controller's own commands and troubles ---
+    "cmd_pas_encore_ecrite": "Commande entendue, pas encore écrite au journal : lire l'état avant de la répéter",
+    "cmd_argument": "Argument {name} : attendu {allowed}",
+    "cmd_rien_a_calibrer": "Aucun appareil n'apprend parmi : {roles}",
+    "maintenance_impossible": "Un tirage est en cours : la maintenance attend la fin du coup",
+    "maintenance_deja": "Rien à changer : maintenance {state}",
+    "journal_nouveau": "Le journal commence une nouvelle époque ({reason})",
+    "journal_muet": "Le journal ne peut pas écrire : {why}",
+    "dossier_volatil": "Le dossier d'état {folder} ({filesystem}) ne survit pas à une coupure : monter une vraie partition",
+    "disque_plein": "Il reste {free} octets pour le journal, au moins {least} sont demandés : libérer de la place",
+    "sous_tension": "Alimentation trop faible : changer l'alimentation ou le câble",
+    "horloge_decalee": "L'horloge a été décalée de {ms} ms",
     # --- facts that change nothing ---
     "aucun_tirage": "Aucun tirage n'est en cours",
     "deja_annule": "Le tirage est déjà annulé",
