@@ -80,8 +80,8 @@ class Hearing:
         self.coup = replace(self.coup, **changes)
 
     def mark(self, name: str) -> None:
-        """Remember the instant of this fact under a name of the result's `times`."""
-        self.set(times={**self.coup.times, name: self.fact.at_ns})
+        """Remember the instant of this fact under a name of the result's `times`; that is where the coup stands now."""
+        self.set(times={**self.coup.times, name: self.fact.at_ns}, step=name)
 
     def announce(self, code: str, **args: object) -> None:
         """Have a sentence said or shown."""

@@ -115,7 +115,10 @@ def test_a_draw_from_the_launch_to_the_payment() -> None:
     assert game.one(PhaseChanged).phase is Phase.LANCE
     assert game.one(SetTimer).name == "tirage"
     game.chip("vert", 400)  # R-RC-10: open while the wheel turns freely
+    assert game.state.coup is not None
+    assert game.state.coup.step == "started"
     game.slow()
+    assert game.state.coup.step == "slowed"
     game.call()
     assert game.is_in(Phase.JEUX_FAITS)
     game.stop(FOUR_TURNS + 1, cell=BLEU)
