@@ -64,12 +64,11 @@ def verify(path: Path, public_key: str | None = None) -> BadRow | None:
     with contextlib.closing(reader(path)) as connection:
         connection.execute("BEGIN")  # one moment of a file that a daemon goes on writing
         rows = _Rows()
-        found = [
-            _tried(lambda: _verify_rows(connection, rows), rows),
-            _tried(lambda: _verify_results(connection, rows), rows),
-        ]
-        first = min((bad for bad in found if bad is not None), key=lambda bad: bad.row, default=None)
-        return first or _tried(lambda: _verify_end(connection, rows, public_key), rows)
+        row = _tried(lambda: _verify_rows(connection, rows), rows)
+        result = _tried(lambda: _verify_results(connection, rows, whole=row is None), rows)
+        if row is not None and result is not None:
+            return min(row, result, key=lambda bad: bad.row)
+        return row or result or _tried(lambda: _verify_end(connection, rows, public_key), rows)
 
 
 @dataclass(slots=True)
@@ -130,11 +129,14 @@ def _coups_ended(row: Row) -> int:
     return sum(decision["out"] == "CoupEnded" for decision in body["decisions"])
 
 
-def _verify_results(connection: sqlite3.Connection, rows: _Rows) -> None:
+def _verify_results(connection: sqlite3.Connection, rows: _Rows, *, whole: bool) -> None:
+    """`whole`: all rows were read, so that every epoch is known."""
     chain: dict[str, tuple[int, str]] = {}
     sql = "SELECT epoch, result_no, seq, payload FROM results ORDER BY n"
     for epoch_raw, result_no, seq, payload in connection.execute(sql):
         epoch = decoded(epoch_raw)
+        if epoch not in rows.keys and not whole:
+            continue
         before, prev_hash = chain.get(epoch, (0, ZEROS))
         try:
             body = parse(payload)
