@@ -47,10 +47,12 @@ def free_port() -> int:
 
 
 class Broker:
-    """A private Mosquitto on loopback; keeps its port over restarts."""
+    """A private Mosquitto on loopback; keeps its port and what it stored over restarts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, free_port()
+        self.rights: Path | None = None
+        """An ACL file; without one everybody may everything."""
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self, deadline_s: float = 10.0) -> None:
@@ -58,7 +60,10 @@ class Broker:
         program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
         if program is None:
             raise RigError("mosquitto is not installed: apt-get install mosquitto")
-        lines = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "persistence false", "log_dest stderr"]
+        lines = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "log_dest stderr"]
+        lines += ["persistence true", f"persistence_location {self.folder}/"]
+        if self.rights is not None:
+            lines.append(f"acl_file {self.rights}")
         if os.geteuid() == 0:
             lines.append("user root")
         config = self.folder / "mosquitto.conf"

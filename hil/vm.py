@@ -33,8 +33,10 @@ HOME = "/opt/table-controller"
 ADAPTERS = {"wheel_sensor": "usb0", "console": "usb1"}
 """Role of the table -> name of the machine's USB adapter; the guest sees the serial number `RIG-<name>`."""
 COUNTS = 400
-"""Counts a turn: at the 400 edges a second that an emulated machine takes without loss this is a turn a second."""
-RATE = 400
+"""Counts and edges a second: an emulated machine loses edges beyond; so the wheel makes one turn a second."""
+RUN_OUT = ((300, 160), (200, 120), (100, 80), (50, 40))
+"""Edges a second and edges: how the wheel slows down, one turn in all; a wheel that stands at once is a cut cable."""
+TURNS = 4
 SLOW = "[Service]\nWatchdogSec=30\nTimeoutStartSec=300\nExecStartPre=\n"
 """Python starts a dozen times slower there; the check would double that and was made before."""
 POLL_S = 0.02
@@ -148,6 +150,20 @@ def rigged(url: str, keys: list[Signer]) -> dict[str, Any]:
     table["mqtt"]["url"] = url
     table["keys"] = [{"name": key.name, "role": key.role, "public": key.public} for key in keys]
     return table
+
+
+def spin(sense: str, lines: Mapping[str, int]) -> str:
+    """The command that turns the wheel: full speed, then the run-out; the index comes once a turn, at one place."""
+    a, b, z = (f"$(rig-gpio path 0 {lines[name]})" for name in ("a", "b", "index"))
+    full = f"quad -r {sense}{COUNTS} -n {TURNS * COUNTS} -i {COUNTS} {a} {b} {z}"
+    *slower, (rate, last) = RUN_OUT
+    return " && ".join(
+        [
+            full,
+            *(f"quad -r {sense}{rate} -n {edges} {a} {b}" for rate, edges in slower),
+            f"quad -r {sense}{rate} -n {last} -i {last} {a} {b} {z}",
+        ]
+    )
 
 
 async def install(vm: Vm, folder: Path, table: Mapping[str, Any]) -> None:
@@ -266,11 +282,9 @@ async def _prove(
             await consumer.order(people[role], "attest", what=what)
     reply = await consumer.order(people["comite"], "open", minimum_cents=opening["minimum_cents"])
     proof.check("a signed command opens the table", reply, bool(reply["ok"]))
-    lines = " ".join(f"$(rig-gpio path 0 {offset})" for offset in table["devices"]["wheel"]["lines"].values())
-    for rate, direction in ((RATE, "cw"), (-RATE, "ccw")):
-        await vm.run(f"quad -r {rate} -n {COUNTS} -i {COUNTS} {lines}")
-        await proof.comes(f"{COUNTS} edges at {rate}/s are a turn {direction}", turned(direction), 30)
-        await asyncio.sleep(5)  # the wheel must be seen to stop before it is turned the other way
+    for sense, direction in (("", "cw"), ("-", "ccw")):
+        await vm.run(spin(sense, table["devices"]["wheel"]["lines"]))
+        await proof.comes(f"edges of a chip: the cylinder was turned {direction}", turned(direction), 30)
     health = (await last("health"))["devices"]["wheel"]
     proof.check("no edge was lost on the way", health, not any(health.get(key) for key in ("gaps", "lost", "illegal")))
 

@@ -1,0 +1,92 @@
+"""A broker that is away, frozen, or does not want our message: nothing lost, nothing told twice under two ids."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from hil.floor import Chain, Consumer, Heard
+from hil.rig import Rig
+from tests.system.brisk import BriskWheel, brisk_table, number
+from tests.system.table import proven, remembered, results, until, until_phase
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+FIFTY = 50
+
+
+async def opened(rig: Rig) -> BriskWheel:
+    wheel = BriskWheel()
+    rig.peers["wheel_sensor"] = wheel
+    await rig.open({"attest": {}})
+    await until_phase(rig, "mises_ouvertes", 1)
+    return wheel
+
+
+@pytest.mark.parametrize("away", ["down", "frozen"])
+async def test_fifty_results_survive_a_lost_broker_and_a_kill(away: str) -> None:
+    rig = Rig(brisk_table())
+    async with rig:
+        floor = Consumer(rig.broker.port, rig.base, client_id="floor")  # the broker keeps what it misses
+        await floor.start()
+        try:
+            wheel = await opened(rig)
+            assert rig.broker.process is not None
+            if away == "down":
+                await rig.broker.stop()
+            else:  # what is under way to it now is in doubt: it reads it later, and the daemon never hears of it
+                rig.broker.process.send_signal(signal.SIGSTOP)
+            wheel.play(number(n) for n in range(FIFTY))
+            await until(
+                rig, lambda: remembered(rig).coup_no == FIFTY and remembered(rig).phase == "reglement", "50 coups"
+            )
+            await rig.daemon.kill()
+            if away == "frozen":
+                rig.broker.process.send_signal(signal.SIGCONT)
+                await rig.daemon.start()
+            else:
+                await rig.daemon.start()
+                await rig.broker.start()
+
+            def told() -> list[Heard]:
+                return [heard for heard in floor.heard if heard.suffix == "result"]
+
+            await until(rig, lambda: len({heard.payload for heard in told()}) == FIFTY, "50 results")
+            await until(rig, lambda: floor.heard[-1].suffix != "result", "the rest")
+            once = list(dict.fromkeys(heard.payload for heard in told()))
+            bodies = [Heard("result", payload, retained=False).body for payload in once]
+            assert [body["result_no"] for body in bodies] == list(range(1, FIFTY + 1))
+            assert [body["outcome"]["number"] for body in bodies] == [number(n) for n in range(FIFTY)]
+            twice = [payload for payload in once if [heard.payload for heard in told()].count(payload) > 1]
+            assert len(twice) <= 1  # byte-identical, or it would be a fifty-first payload
+            assert len(told()) <= FIFTY + 1
+            chain = Chain.of(await rig.public_key())
+            assert [chain.check(payload) for payload in once] == [[]] * FIFTY
+        finally:
+            await floor.stop()
+
+
+async def test_a_result_that_the_brokers_rights_refuse_waits_and_raises_an_alarm() -> None:
+    rig = Rig(brisk_table())
+    rig.broker.rights = rig.folder / "rights"
+    rig.broker.rights.write_text(f"topic readwrite #\ntopic deny {rig.base}/result\n")
+    async with rig:
+        wheel = await opened(rig)
+        wheel.play([17])
+        await until_phase(rig, "reglement", 1)
+
+        def alarms() -> set[str]:
+            told = [heard.body for heard in rig.consumer.heard if heard.suffix == "state"]
+            return {alarm["name"] for alarm in told[-1]["alarms"] if alarm["active"]}
+
+        await until(
+            rig, lambda: any("refus" in name or "mqtt" in name or "outbox" in name for name in alarms()), "alarm"
+        )
+        assert results(rig) == []
+        rig.broker.rights.write_text("topic readwrite #\n")
+        assert rig.broker.process is not None
+        rig.broker.process.send_signal(signal.SIGHUP)
+        await until(rig, lambda: len(results(rig)) == 1, "the result, once it may pass")
+        assert results(rig)[0]["outcome"]["number"] == 17
+        await until(rig, lambda: not alarms(), "the alarm's end")
+        await proven(rig)
