@@ -212,16 +212,16 @@ class Authoriser:
         if command.table != self.table:
             raise Refusal("wrong_table", text("cmd_wrong_table", asked=command.table, table=self.table))
         roles = self._sender(envelope, signed, peer, claim)
-        self._fresh(command, local=peer is not None)
-        memory = f"{claim.via}/{command.id}"
-        if memory in self._accepted:
-            raise Refusal("repeated", text("cmd_repeated", id=command.id))
         role = next((role for role in roles if role in right.roles), None)
         if role is None and right.local and peer is not None and roles:
             role = roles[0]
         if role is None:
             raise Refusal("unauthorised", text("cmd_unauthorised", name=command.name, roles=", ".join(right.roles)))
         claim.role = role
+        memory = f"{claim.via}/{command.id}"
+        if memory in self._accepted:  # before the age: a resend carries the time and the nonce of its first
+            raise Refusal("repeated", text("cmd_repeated", id=command.id))
+        self._fresh(command, local=peer is not None)
         args = {key: value for key, value in command.args.items() if key != "nonce"}
         if right.two_persons:
             args["second"] = self._second(envelope, signed)

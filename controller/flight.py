@@ -144,6 +144,10 @@ class Flight:
 
     # checkpoints and records
 
+    def forget(self) -> None:
+        """The state changes without a fact: what came before cannot be replayed into what comes after."""
+        self._segments.clear()
+
     def want(self, reason: str) -> None:
         """A record is due at the next quiet moment."""
         self._wanted = reason

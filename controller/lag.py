@@ -21,6 +21,8 @@ TICK_S: Final = 0.1
 LOOK_S: Final = 0.2
 LATE_NS: Final = 100_000_000
 """A tick this late is told."""
+WINDOW_NS: Final = 10 * 10**9
+"""The largest lag is that of this window or the one before."""
 
 
 class LagMeter:
@@ -29,7 +31,7 @@ class LagMeter:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._due_ns = 0
-        self._worst_ns = 0
+        self._worst_ns, self._worst_before_ns, self._window_ns = 0, 0, 0
         self._culprit = ""
         self._stop = threading.Event()
         self.late = 0
@@ -37,10 +39,9 @@ class LagMeter:
         self.last_culprit = ""
         """Where the loop was when it was last late; empty when nobody looked in time."""
 
-    def take_worst_ms(self) -> int:
-        """Largest lag since the last call."""
-        worst, self._worst_ns = self._worst_ns, 0
-        return worst // 1_000_000
+    def worst_ms(self) -> int:
+        """Largest lag of the last 10 to 20 seconds."""
+        return max(self._worst_ns, self._worst_before_ns) // 1_000_000
 
     async def run(self) -> None:
         """Tick until cancelled."""
@@ -58,6 +59,8 @@ class LagMeter:
 
     def _ticked(self, now_ns: int) -> None:
         lag_ns = max(0, now_ns - self._due_ns)
+        if now_ns - self._window_ns > WINDOW_NS:
+            self._worst_before_ns, self._worst_ns, self._window_ns = self._worst_ns, 0, now_ns
         self._worst_ns = max(self._worst_ns, lag_ns)
         if lag_ns > LATE_NS:
             self.late += 1

@@ -42,7 +42,8 @@ REFUSED_S: Final = 60.0
 SHORT_S: Final = 10.0
 """A connection that the broker ends before this age, without a word, looks like a take-over (field case 32)."""
 SHORT_MANY: Final = 5
-"""That many of them in a minute are one: three are within what a bad cable does."""
+"""That many of them within `WINDOW_S` are one: three are within what a bad cable does."""
+WINDOW_S: Final = 60.0
 TOLD_MANY: Final = 3
 """The same where the broker says so (Mosquitto >= 2.1)."""
 IN_FLIGHT: Final = 8
@@ -567,7 +568,7 @@ class Link:
         elif up and ended.code is None and not ended.ours and lived_s < SHORT_S:
             self._short.append(now)
         for times in (self._told, self._short):
-            while times and now - times[0] > REFUSED_S:
+            while times and now - times[0] > WINDOW_S:
                 times.popleft()
         if not self._taken_over and (len(self._told) >= TOLD_MANY or len(self._short) >= SHORT_MANY):
             self._taken_over = True

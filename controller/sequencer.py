@@ -1,11 +1,11 @@
 """The sequencer: facts from everywhere become one order; each is stepped through the law, and lamps act at once.
 
     ports ────┐                          ┌─► lamps (now)
-    timers ───┼─► inbox ─► step ─► seq ──┼─► timers armed
-    commands ─┘  (bounded)               └─► rows (bounded) ─► journal task: one commit of all that wait ─► floor
+    timers ───┼─► inbox ─► step ─► row ──┼─► timers armed
+    commands ─┘  (bounded)               └─► pending (bounded) ─► journal task: one commit of all that wait ─► floor
 
 Stepping never waits for the disk: rows pile up while a commit runs, and the journal task takes all that wait as one
-transaction. Order is the order of arrival, numbered by `seq`, never a time.
+transaction. Order is the order of arrival, numbered by the scribe's `seq`, never a time.
 """
 
 from __future__ import annotations
@@ -19,42 +19,40 @@ from typing import Any, Final
 
 from controller.clock import Clock
 from controller.flight import Flight
+from controller.journal import Batch
+from controller.results import Told
+from controller.scribe import Scribe
 from controller.timers import TIMER, due
-from rules.decisions import CoupEnded, Decision, Signal, Status
+from rules.decisions import CoupEnded, Decision, Status
 from rules.facts import Fact, TimerElapsed
 from rules.state import Armed, TableState
 from rules.table import Table
 
 INBOX_MAX: Final = 4096
 """Facts that may wait to be stepped. Policy: the port that has more waits and is not read meanwhile."""
-ROWS_MAX: Final = 4096
+PENDING_MAX: Final = 4096
 """Rows that may wait for the disk. Policy: stepping waits."""
+TURN: Final = 64
+"""Facts stepped before the other tasks get their turn."""
 BEAT_S: Final = 1.0
 """An idle sequencer says this often that it is alive."""
-BATCH: Final = 64
-"""Facts stepped before the other tasks get their turn."""
+
+Answer = asyncio.Future[tuple[Decision, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A fact, what the law answered, and the state afterwards: one row of the journal."""
+class Commit:
+    """What is to be put on the disk together, and whom to tell then."""
 
-    fact: Fact
-    decisions: tuple[Decision, ...]
+    batch: Batch
     state: TableState
-    asked: asyncio.Future[tuple[Decision, ...]] | None = None
-    """Whoever waits for the commit of this row."""
+    answers: tuple[tuple[Answer, tuple[Decision, ...]], ...]
 
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something of the controller's own that goes into the journal between the facts, in order."""
-
-    kind: str
-    body: Mapping[str, Any]
-
-
-Entry = Row | Note
+    def done(self) -> None:
+        """It is on the disk: whoever asked gets his answer."""
+        for answer, decisions in self.answers:
+            if not answer.done():
+                answer.set_result(decisions)
 
 
 class Sequencer:
@@ -65,30 +63,39 @@ class Sequencer:
         *,
         table: Table,
         state: TableState,
-        signal: Callable[[Signal], None],
+        scribe: Scribe,
+        react: Callable[[Decision], None],
+        told: Callable[[Decision], None],
+        controller: Callable[[], Mapping[str, Any]],
         flight: Flight,
         snapshots: Callable[[], Mapping[str, Any]],
         clock: Clock,
         beat: Callable[[], None],
     ) -> None:
-        """`signal` switches a lamp at once; `snapshots` freezes every decoder for the flight recorder."""
+        """`react` acts on a decision at once (lamps), `told` once it has its row (alarms).
+
+        `controller` is what is stored beside the state with each commit; `snapshots` freezes every decoder.
+        """
         self.state = state
-        self.entered = 0
-        """How many entries were made: the flight recorder's `seq` is counted from the journal's at the start."""
-        self.inbox_peak = self.rows_peak = 0
+        self.scribe = scribe
+        self.inbox_peak = self.pending_peak = 0
         self._table = table
-        self._signal = signal
+        self._react = react
+        self._told = told
+        self._controller = controller
         self._flight = flight
         self._snapshots = snapshots
         self._clock = clock
         self._beat = beat
-        self._inbox: deque[tuple[Fact, asyncio.Future[tuple[Decision, ...]] | None]] = deque()
+        self._inbox: deque[tuple[Fact, Answer | None]] = deque()
         self._entrance = asyncio.Lock()
-        self._rows: list[Entry] = []
+        self._pending = 0
+        self._oldest_ns: int | None = None
+        self._answers: list[tuple[Answer, tuple[Decision, ...]]] = []
         self._timers: dict[str, tuple[Armed, asyncio.TimerHandle]] = {}
         self._something = asyncio.Event()
         self._room = asyncio.Event()
-        self._something_to_commit = asyncio.Event()
+        self._to_commit = asyncio.Event()
         self._closing = False
 
     # who comes in
@@ -104,25 +111,38 @@ class Sequencer:
 
     def tell(self, fact: Fact) -> None:
         """Take a fact of the controller itself; there are few, so none is made to wait."""
-        self._flight.fact(fact)
-        self._inbox.append((fact, None))
-        self._arrived()
+        self._take(fact, None)
 
     async def ask(self, fact: Fact) -> tuple[Decision, ...]:
         """Take a command; its decisions, once they are on the disk."""
-        answer: asyncio.Future[tuple[Decision, ...]] = asyncio.get_running_loop().create_future()
+        answer: Answer = asyncio.get_running_loop().create_future()
+        self._take(fact, answer)
+        return await answer
+
+    def _take(self, fact: Fact, answer: Answer | None) -> None:
         self._flight.fact(fact)
         self._inbox.append((fact, answer))
         self._arrived()
-        return await answer
 
-    def note(self, kind: str, body: Mapping[str, Any]) -> None:
+    def note(self, kind: str, body: Mapping[str, Any], *told: Told) -> None:
         """Have something of the controller's own journalled after the facts stepped so far."""
-        self._enter(Note(kind, body))
+        self.scribe.note(kind, body, *told)
+        self._row()
 
-    def waiting(self) -> int:
-        """How many facts wait to be stepped."""
-        return len(self._inbox)
+    def replace(self, state: TableState, kind: str, body: Mapping[str, Any]) -> None:
+        """Go on from another state (maintenance): no fact says why, so the flight recorder begins anew."""
+        self.state = state
+        self._flight.forget()
+        self._arm()
+        self.note(kind, body)
+
+    def wake(self) -> None:
+        """Look for what to do, although nothing came in (a flight record is wanted)."""
+        self._something.set()
+
+    def full(self) -> bool:
+        """Is there no room for a command."""
+        return len(self._inbox) >= INBOX_MAX or self._pending >= PENDING_MAX
 
     def _arrived(self) -> None:
         self.inbox_peak = max(self.inbox_peak, len(self._inbox))
@@ -135,9 +155,10 @@ class Sequencer:
         self._arm()
         while True:
             self._beat()
-            self._step_some()
+            for _ in range(min(TURN, len(self._inbox), PENDING_MAX - self._pending)):
+                self._step(*self._inbox.popleft())
             self._room.set()
-            if self._inbox and len(self._rows) < ROWS_MAX:
+            if self._inbox and self._pending < PENDING_MAX:
                 await asyncio.sleep(0)
                 continue
             if not self._inbox:
@@ -149,10 +170,6 @@ class Sequencer:
                 async with asyncio.timeout(BEAT_S):
                     await self._something.wait()
 
-    def _step_some(self) -> None:
-        for _ in range(min(BATCH, len(self._inbox), ROWS_MAX - len(self._rows))):
-            self._step(*self._inbox.popleft())
-
     def close(self) -> None:
         """Nothing more will come in."""
         self._closing = True
@@ -160,38 +177,49 @@ class Sequencer:
             handle.cancel()
         self._something.set()
 
-    def _step(self, fact: Fact, asked: asyncio.Future[tuple[Decision, ...]] | None) -> None:
+    def _step(self, fact: Fact, answer: Answer | None) -> None:
         if isinstance(fact, TimerElapsed) and not due(self.state, fact):
             return  # re-armed or cancelled while it waited in the inbox
         self.state, decisions = self._table.step(self.state, fact)
         for decision in decisions:
-            if isinstance(decision, Signal):
-                self._signal(decision)
-            elif isinstance(decision, CoupEnded) and decision.status is not Status.VALID:
-                self._flight.want(decision.status.value)
+            self._react(decision)
         self._arm()
-        self._enter(Row(fact, decisions, self.state, asked))
+        self.scribe.step(fact, decisions, self.state)
+        for decision in decisions:
+            self._told(decision)
+            if isinstance(decision, CoupEnded) and decision.status is not Status.VALID:
+                self._flight.want(decision.status.value)
+        if answer is not None:
+            self._answers.append((answer, decisions))
+        self._row()
 
-    def _enter(self, entry: Entry) -> None:
-        self._rows.append(entry)
-        self.entered += 1
-        self.rows_peak = max(self.rows_peak, len(self._rows))
-        self._something_to_commit.set()
+    def _row(self) -> None:
+        self._pending += 1
+        self.pending_peak = max(self.pending_peak, self._pending)
+        if self._oldest_ns is None:
+            self._oldest_ns = self._clock.mono_ns()
+        self._to_commit.set()
 
     # what goes out
 
-    async def entries(self) -> None:
-        """Wait until something is to be committed, at most `BEAT_S`."""
+    async def something_to_commit(self) -> bool:
+        """Wait until a row is pending, at most `BEAT_S`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(BEAT_S):
-                await self._something_to_commit.wait()
+                await self._to_commit.wait()
+        return self._to_commit.is_set()
 
-    def take(self) -> list[Entry]:
-        """All entries that wait for the disk, in order."""
-        rows, self._rows = self._rows, []
-        self._something_to_commit.clear()
+    def take(self) -> Commit:
+        """Everything that waits for the disk."""
+        commit = Commit(self.scribe.batch(self.state, self._controller()), self.state, tuple(self._answers))
+        self._pending, self._oldest_ns, self._answers = 0, None, []
+        self._to_commit.clear()
         self._something.set()  # stepping may have waited for room
-        return rows
+        return commit
+
+    def pending_since_ns(self) -> int | None:
+        """Since when the oldest row waits for the disk; None when none does."""
+        return self._oldest_ns
 
     # timers
 
@@ -214,4 +242,4 @@ class Sequencer:
     def _quiet(self) -> None:
         """Nothing waits: state and decoders are of the same moment, the time for checkpoints and records."""
         if not self._entrance.locked():
-            self._flight.quiet(self.entered, self.state, self._snapshots)
+            self._flight.quiet(self.scribe.seq, self.state, self._snapshots)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from controller.clock import Clock
 from controller.errors import TaskFailedError
@@ -31,7 +31,9 @@ class Report:
     """How a task is doing, for health."""
 
     critical: bool
-    state: str = "running"
+    watched: bool
+    """The watchdog asks for its beats; else it may wait for others (the broker) for as long as they take."""
+    state: Literal["running", "waiting", "ended"] = "running"
     """`running`, `waiting` (between restarts), `ended`."""
     restarts: int = 0
     last_error: str = ""
@@ -53,24 +55,24 @@ class Supervisor:
         self.reports[name].beat_ns = self._clock.mono_ns()
 
     def silent(self, limit_ns: int) -> list[str]:
-        """Critical tasks that have not beaten for `limit_ns`, with their age: `journal 12.3 s`."""
+        """Watched tasks that have not beaten for `limit_ns`, with their age: `journal 12.3 s`."""
         now = self._clock.mono_ns()
         return [
             f"{name} {(now - report.beat_ns) / 1e9:.1f} s"
             for name, report in self.reports.items()
-            if report.critical and now - report.beat_ns > limit_ns
+            if report.watched and now - report.beat_ns > limit_ns
         ]
 
-    def critical(self, group: asyncio.TaskGroup, name: str, run: Run) -> asyncio.Task[None]:
+    def critical(self, group: asyncio.TaskGroup, name: str, run: Run, *, watched: bool = True) -> asyncio.Task[None]:
         """A task whose end before the stop, by whatever way, ends the group with TaskFailedError."""
-        self.reports[name] = Report(critical=True, beat_ns=self._clock.mono_ns())
+        self.reports[name] = Report(critical=True, watched=watched, beat_ns=self._clock.mono_ns())
         return group.create_task(self._must(name, run), name=name)
 
     def restartable(
         self, group: asyncio.TaskGroup, name: str, run: Run, down: Callable[[str], Awaitable[None]] | None = None
     ) -> asyncio.Task[None]:
         """A task that is started anew when it ends; `down(why)` is told each time before the pause."""
-        self.reports[name] = Report(critical=False, beat_ns=self._clock.mono_ns())
+        self.reports[name] = Report(critical=False, watched=False, beat_ns=self._clock.mono_ns())
         return group.create_task(self._again(name, run, down), name=name)
 
     async def _must(self, name: str, run: Run) -> None:

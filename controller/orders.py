@@ -1,0 +1,272 @@
+"""Carries authorised commands out: those of the law become facts, the others are the controller's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from controller import wire
+from controller.alarms import AlarmBook
+from controller.clock import Clock
+from controller.commands import COMMANDS, Authorised
+from controller.instruments import Instruments
+from controller.sequencer import Sequencer
+from rules.decisions import Decision, Ignored, Refused
+from rules.facts import Announced, Fact
+from rules.words import text
+
+DISK_S: Final = 20.0
+"""A command whose row is not on the disk by then is answered `busy`: it was heard, it is not yet certain."""
+RESULTS_MAX: Final = 1000
+"""Results that one `replay` sends."""
+SHOWN_MAX: Final = 20
+"""Of these, how many stand in the reply itself."""
+LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+class Refuse(Exception):  # noqa: N818
+    """A command of the controller's own cannot be carried out; the text says why."""
+
+
+class Doing(Protocol):
+    """What the composer does for commands."""
+
+    async def replay(self, after_seq: int, limit: int) -> tuple[Sequence[bytes], int]:
+        """Results after `seq`, sent again on `result`; their bodies and how many the broker has taken."""
+        ...
+
+    def sample(self, role: str, seconds: float, every_ms: int) -> float:
+        """Send live samples of a device; the seconds granted."""
+        ...
+
+    async def record(self) -> Path:
+        """Write a flight record now; raises OSError or TimeoutError."""
+        ...
+
+    def maintain(self, on: bool, by: str) -> str:
+        """Enter or leave maintenance; why not, or empty."""
+        ...
+
+    def alarm_changed(self, alarm: wire.Alarm, by: str) -> None:
+        """An alarm was acknowledged."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Body of `state`."""
+        ...
+
+    def health(self) -> dict[str, Any]:
+        """Body of `health`."""
+        ...
+
+    def log_level(self, level: str) -> None:
+        """Log from this level on."""
+        ...
+
+
+class Orders:
+    """`execute` is what `controller.commands.Commands` calls."""
+
+    def __init__(
+        self, *, sequencer: Sequencer, instruments: Instruments, alarms: AlarmBook, clock: Clock, doing: Doing
+    ) -> None:
+        self._sequencer, self._instruments, self._alarms = sequencer, instruments, alarms
+        self._clock, self._doing = clock, doing
+        self._own: Mapping[str, Callable[[Authorised], Awaitable[tuple[str, dict[str, Any]]]]] = {
+            "ack": self._ack,
+            "last_coup": self._last_coup,
+            "replay": self._replay,
+            "state": self._state,
+            "health": self._health,
+            "diag": self._diag,
+            "selftest": self._selftest,
+            "calibrate": self._calibrate,
+            "reopen": self._reopen,
+            "record": self._record,
+            "reset_counters": self._reset_counters,
+            "log_level": self._log_level,
+            "maintenance": self._maintenance,
+        }
+        assert set(self._own) == {name for name, right in COMMANDS.items() if not right.law}
+
+    async def execute(self, command: Authorised) -> wire.Reply:
+        """The reply, once the effect is committed."""
+        try:
+            if COMMANDS[command.name].law:
+                said, data = await self._law(command)
+            else:
+                said, data = await self._own[command.name](command)
+        except Refuse as refused:
+            return wire.Reply(id=command.id, ok=False, code="rejected", text=str(refused))
+        except TimeoutError:
+            return wire.Reply(id=command.id, ok=False, code="busy", text=text("cmd_pas_encore_ecrite"))
+        return wire.Reply(id=command.id, ok=True, code="ok", text=said, data=data)
+
+    async def _law(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        return "", _decided(await self._asked(command.fact(self._clock.mono_ns())))
+
+    async def _asked(self, fact: Fact) -> tuple[Decision, ...]:
+        """The law's decisions on a fact, on the disk; raises Refuse with its refusal, TimeoutError while it is full."""
+        if self._sequencer.full():
+            raise TimeoutError
+        async with asyncio.timeout(DISK_S):
+            decisions = await self._sequencer.ask(fact)
+        for decision in decisions:
+            if isinstance(decision, Refused):
+                raise Refuse(decision.text)
+        return decisions
+
+    async def _last_coup(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        """A chef or the comite announces the last coup of the seance."""
+        _only(command)
+        fact = Announced(at_ns=self._clock.mono_ns(), source="command", code="dernier_coup", by=command.by)
+        decisions = await self._asked(fact)
+        for decision in decisions:
+            if isinstance(decision, Ignored):
+                raise Refuse(decision.why)
+        return "", _decided(decisions)
+
+    async def _ack(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        _only(command, "name")
+        try:
+            alarm = self._alarms.ack(_word(command, "name"), command.by, self._clock.utc())
+        except LookupError as error:
+            raise Refuse(str(error.args[0])) from error
+        if alarm is not None:
+            self._doing.alarm_changed(alarm, command.by)
+        return "", {}
+
+    async def _replay(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        _only(command, "after_seq")
+        results, sent = await self._doing.replay(_number(command, "after_seq", 0, 0, 2**63 - 1), RESULTS_MAX)
+        shown = [dict(wire_body(payload)) for payload in results[:SHOWN_MAX]]
+        return "", {
+            "results": len(results),
+            "sent": sent,
+            "more": len(results) == RESULTS_MAX,
+            "last_seq": wire_body(results[-1])["seq"] if results else None,
+            "first": shown,
+        }
+
+    async def _state(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        _only(command)
+        return "", self._doing.state()
+
+    async def _health(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        _only(command)
+        return "", self._doing.health()
+
+    async def _diag(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        _only(command, "role", "seconds", "every_ms")
+        role = self._role(command)
+        seconds = self._doing.sample(
+            role, _number(command, "seconds", 10, 1, 300), _number(command, "every_ms", 200, 100, 10_000)
+        )
+        return "", {"role": role, "seconds": int(seconds), "now": self._instruments.sample(role)}
+
+    async def _selftest(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        """A device's own test where it has one; else what the controller finds wrong with itself."""
+        _only(command, "role")
+        if "role" in command.args:
+            role = self._role(command)
+            try:
+                return self._instruments.command(role, "selftest", {}), {"role": role}
+            except ValueError as error:
+                raise Refuse(str(error)) from error
+        health = self._doing.health()
+        troubles = [f"{role}: {d['state']}" for role, d in health["devices"].items() if d["state"] in ("lost", "stale")]
+        troubles += [f"task {name}: {t['state']}" for name, t in health["tasks"].items() if t["state"] != "running"]
+        troubles += [f"journal: {health['journal']['trouble']}"] if health["journal"].get("trouble") else []
+        troubles += [] if health["disk"]["durable"] else ["state folder: not durable"]
+        troubles += [] if health["mqtt"].get("connected") else ["mqtt: not connected"]
+        if troubles:
+            raise Refuse("; ".join(troubles))
+        return "", {"devices": sorted(health["devices"]), "tasks": sorted(health["tasks"])}
+
+    async def _calibrate(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        """What the devices that learn have learned."""
+        _only(command, "role")
+        roles = [self._role(command)] if "role" in command.args else list(self._instruments.decoders)
+        samples = {role: self._instruments.sample(role) for role in roles}
+        learned = {role: sample for role, sample in samples.items() if "learned" in sample}
+        if not learned:
+            raise Refuse(text("cmd_rien_a_calibrer", roles=", ".join(roles)))
+        return "", learned
+
+    async def _reopen(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        _only(command, "role")
+        try:
+            return self._instruments.reopen(self._role(command)), {}
+        except ValueError as error:
+            raise Refuse(str(error)) from error
+
+    async def _record(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        _only(command)
+        try:
+            path = await self._doing.record()
+        except OSError as error:
+            raise Refuse(f"{error.filename}: {error.strerror}") from error
+        return path.name, {"file": str(path)}
+
+    async def _reset_counters(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        _only(command, "role")
+        roles = [self._role(command)] if "role" in command.args else list(self._instruments.decoders)
+        self._instruments.reset_counters(roles)
+        return "", {"roles": roles}
+
+    async def _log_level(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        _only(command, "level")
+        level = _word(command, "level")
+        if level not in LEVELS:
+            raise Refuse(text("cmd_argument", name="level", allowed=", ".join(LEVELS)))
+        self._doing.log_level(level)
+        return "", {"level": level}
+
+    async def _maintenance(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        _only(command, "on")
+        on = command.args.get("on")
+        if not isinstance(on, bool):
+            raise Refuse(text("cmd_argument", name="on", allowed="true, false"))
+        why_not = self._doing.maintain(on, command.by)
+        if why_not:
+            raise Refuse(why_not)
+        return "", {"maintenance": on}
+
+    def _role(self, command: Authorised) -> str:
+        try:
+            return self._instruments.role(command.args.get("role"))
+        except LookupError as error:
+            raise Refuse(str(error.args[0])) from error
+
+
+def wire_body(payload: bytes) -> dict[str, Any]:
+    """A body of ours as plain data."""
+    body: dict[str, Any] = json.loads(payload)
+    return body
+
+
+def _decided(decisions: Sequence[Decision]) -> dict[str, Any]:
+    return {"decisions": [type(decision).__name__ for decision in decisions]}
+
+
+def _only(command: Authorised, *names: str) -> None:
+    for name in command.args:
+        if name not in names:
+            raise Refuse(text("cmd_argument", name=name, allowed=", ".join(names) or "-"))
+
+
+def _word(command: Authorised, name: str) -> str:
+    value = command.args.get(name)
+    if not isinstance(value, str) or not value:
+        raise Refuse(text("cmd_argument", name=name, allowed="texte"))
+    return value
+
+
+def _number(command: Authorised, name: str, default: int, low: int, high: int) -> int:
+    value = command.args.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise Refuse(text("cmd_argument", name=name, allowed=f"{low}..{high}"))
+    return value
