@@ -288,8 +288,23 @@ class Consumer:
             return answer
 
     async def order(self, signer: Signer, name: str, **args: Any) -> dict[str, Any]:
-        """Give a signed command and wait for the reply."""
-        return await self.give(signer.envelope(command(self.table, name, signer.name, args)))
+        """Give a signed command and wait for the reply; while the table's clock is not trusted, with its nonce."""
+        used = ""
+        while True:
+            nonce = await self._nonce(used)
+            proof = {"nonce": nonce} if nonce else {}
+            reply = await self.give(signer.envelope(command(self.table, name, signer.name, {**args, **proof})))
+            if reply["code"] != "stale" or not nonce:
+                return reply
+            used = nonce  # the state that told the next one was still under way
+
+    async def _nonce(self, used: str) -> str:
+        """What proves that a command is new: nothing while the clock is, else the newest nonce, another than `used`."""
+        while True:
+            states = [heard.body for heard in self.heard if heard.suffix == "state" and heard.payload]
+            if states and (states[-1]["clock_synchronised"] or states[-1]["nonce"] != used):
+                return "" if states[-1]["clock_synchronised"] else str(states[-1]["nonce"])
+            await self.message(len(self.heard), 10.0)
 
 
 _ONCE = 1
