@@ -481,7 +481,8 @@ class App:
             "via": heard.via,
             "code": heard.code,
         }
-        self._sequencer.note("command", body, Told(kind="command", code=heard.code, text=heard.text, data=body))
+        sentence = heard.text or text("cmd_executee", name=heard.name, by=heard.by)
+        self._sequencer.note("command", body, Told(kind="command", code=heard.code, text=sentence, data=body))
 
     def _controller(self) -> Mapping[str, Any]:
         """What is stored beside the law's state with each commit."""

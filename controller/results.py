@@ -18,6 +18,7 @@ from controller.journal_file import ZEROS, Result
 from controller.signing import SigningKey, verify
 from rules.decisions import Announce, Breach, CoupEnded, Decision, Settled, Severity, StakeDoubtful, StakeRefused
 from rules.facts import Doubtful, Fact, Overrun
+from rules.table import NOT_OBSERVED
 from rules.words import text
 
 LATE: Final = frozenset({"mise_tardive"})
@@ -213,7 +214,7 @@ def event_of_fact(fact: Fact, decisions: Sequence[Decision]) -> Told | None:
             sentence = text("entrees_perdues", device=fact.device, lost=fact.lost)
             data = {"device": fact.device, "lost": fact.lost}
             return Told(kind="anomaly", code="entrees_perdues", text=sentence, data=data)
-        case Doubtful():
+        case Doubtful() if fact.why != NOT_OBSERVED:  # every start says that; where it matters it is a breach
             sentence = text("appareil_douteux", device=fact.device)
             data = {"device": fact.device, "why": fact.why}
             return Told(kind="anomaly", code="appareil_douteux", text=sentence, data=data)
