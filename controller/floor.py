@@ -109,6 +109,7 @@ class Floor:
         self._changed = asyncio.Event()
         self._greeting = False
         self._ready = asyncio.Event()
+        self._down = asyncio.Event()
         self._stopping = False
         self._births = 0
         self._known: bytes | None = None
@@ -283,10 +284,12 @@ class Floor:
 
     def _on_up(self, _session_present: bool) -> None:
         self._greeting, self._known = True, None
+        self._down.clear()
         self._changed.set()
 
     def _on_down(self, _why: str) -> None:
         self._ready.clear()
+        self._down.set()
         self._command_path = "untested"
 
     def _received(self, message: Message) -> None:
@@ -382,7 +385,9 @@ class Floor:
             else:
                 topic = f"{self._base}/cmd/#"
                 self._alarm("mqtt:command_path", "mqtt_command_path", text("mqtt_command_path", topic=topic))
-            await asyncio.sleep(PROBE_S if came else PROBE_WAIT_S)
+            with contextlib.suppress(TimeoutError):  # the next connection is proved at once
+                async with asyncio.timeout(PROBE_S if came else PROBE_WAIT_S):
+                    await self._down.wait()
 
     def _make_probe(self) -> bytes:
         _, site, table = self._base.split("/")

@@ -221,6 +221,7 @@ async def test_without_a_good_clock_only_the_nonce_counts(desk: Desk) -> None:
     assert await desk.code(payload) == "ok"
     assert desk.obeyed[0].args == {"minimum_cents": 200}
     assert desk.authoriser.nonce != nonce
+    assert await desk.code(payload) == "repeated"
     assert await desk.code(COMITE.envelope("open", {"nonce": nonce})) == "stale"
 
 
