@@ -27,10 +27,10 @@ from controller.journal_file import (
     read_about,
     read_head,
     reader,
+    result_hash,
     row_hash,
     stored_rows,
 )
-from controller.results import result_hash
 from controller.signing import SigningKey
 from controller.signing import verify as signature_holds
 

@@ -17,13 +17,13 @@ import contextlib
 import hashlib
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
-from controller.canonical import canonical
+from controller.canonical import canonical, parse
 from controller.errors import ControllerError
 from controller.signing import SigningKey, verify
 
@@ -34,6 +34,8 @@ ZEROS: Final = "0" * 64
 SNAPSHOTS: Final = ("snapshot_a", "snapshot_b")
 TAIL: Final = 1000
 """Rows whose chain is checked at each start; the whole chain is checked by `tablectl journal verify`."""
+TAIL_RESULTS: Final = 100
+"""Results whose hashes are."""
 EXAMINE_NS: Final = 5_000_000_000
 """A start spends at most about this long on the examination, however large the file."""
 
@@ -132,6 +134,12 @@ def row_hash(prev_hash: str, row: Row, boot: str) -> str:
     """The hash of a row, over every column and the hash before."""
     head = canonical([row.seq, row.kind, row.at_ns, row.time, row.clock_synchronised, boot])
     return hashlib.sha256(b"\n".join((prev_hash.encode(), head, row.body))).hexdigest()
+
+
+def result_hash(body: Mapping[str, Any]) -> str:
+    """The hash that a result's body must carry (design: the floor contract)."""
+    plain = {key: value for key, value in body.items() if key not in {"hash", "sig"}}
+    return hashlib.sha256(body["prev_hash"].encode() + b"\n" + canonical(plain)).hexdigest()
 
 
 def digest(body: bytes) -> str:
@@ -322,7 +330,7 @@ def examine(connection: sqlite3.Connection) -> str:
         if of_the_surroundings(error):
             raise
         return f"{error} ({name_of(error) or type(error).__name__})"
-    except (LookupError, ValueError, TypeError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, AssertionError) as error:
         return f"unreadable: {error}"
     finally:
         connection.set_progress_handler(None, 0)
@@ -330,6 +338,19 @@ def examine(connection: sqlite3.Connection) -> str:
 
 def _examine(connection: sqlite3.Connection) -> str:
     head = read_head(connection)
+    read_about(connection)["format"]
+    for table in SNAPSHOTS:
+        connection.execute(f"SELECT one FROM {table}").fetchone()  # noqa: S608
+    if problem := _examine_rows(connection, head) or _examine_results(connection, head):
+        return problem
+    for message, sound in unsent_messages(connection, head.sent, 2**31):
+        if not sound:
+            return f"message {message.id} in the outbox was altered"
+    (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    return "" if said == b"ok" else f"quick check: {decoded(said)}"
+
+
+def _examine_rows(connection: sqlite3.Connection, head: Head) -> str:
     prev_hash, expected = "", max(1, head.seq - TAIL + 1)
     for stored in stored_rows(connection, first=expected):
         if stored.row.seq != expected:
@@ -341,16 +362,19 @@ def _examine(connection: sqlite3.Connection) -> str:
         prev_hash, expected = stored.hash, expected + 1
     if (expected - 1, prev_hash or ZEROS) != (head.seq, head.hash):
         return f"the last row is {expected - 1}, the head says {head.seq}"
-    if not verify(head.public_key, head.sealed, head.seal):
-        return "the seal on the last row does not verify"
-    (most,) = connection.execute("SELECT max(result_no) FROM results WHERE epoch = ?", (head.epoch,)).fetchone()
-    if (most or 0) != head.result_no:
-        return f"the last result is {most or 0}, the head says {head.result_no}"
-    for message, sound in unsent_messages(connection, head.sent, 2**31):
-        if not sound:
-            return f"message {message.id} in the outbox was altered"
-    (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    return "" if said == b"ok" else f"quick check: {decoded(said)}"
+    return "" if verify(head.public_key, head.sealed, head.seal) else "the seal on the last row does not verify"
+
+
+def _examine_results(connection: sqlite3.Connection, head: Head) -> str:
+    sql = "SELECT result_no, payload FROM results WHERE epoch = ? AND result_no > ? ORDER BY result_no"
+    expected = max(0, head.result_no - TAIL_RESULTS)
+    for result_no, payload in connection.execute(sql, (head.epoch, expected)):
+        expected += 1
+        body = parse(payload)
+        assert isinstance(body, dict)
+        if (result_no, body["result_no"], body["hash"]) != (expected, expected, result_hash(body)):
+            return f"result {expected} is missing or was altered"
+    return "" if expected == head.result_no else f"the last result is {expected}, the head says {head.result_no}"
 
 
 def decoded(raw: bytes | str) -> str:

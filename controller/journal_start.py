@@ -145,12 +145,12 @@ class Start:
     def _salvaged(self, path: Path, damage: str) -> _Beginning:
         """What a damaged file still proves by itself: the state and the messages whose digests hold."""
         beginning = _Beginning(reason="damaged", previous=self.mark.epoch if self.mark else "", detail=damage)
-        unreadable = (sqlite3.Error, JournalError, LookupError, ValueError, TypeError)
+        unreadable = (sqlite3.Error, JournalError, LookupError, ValueError, TypeError, AttributeError)
         with contextlib.suppress(*unreadable), contextlib.closing(reader(path)) as connection:
             with contextlib.suppress(*unreadable):
                 beginning.snapshot, _ = read_snapshot(connection)
             head = read_head(connection)
-            beginning.previous = head.epoch
+            beginning.previous = beginning.previous or head.epoch
             for message, sound in unsent_messages(connection, head.sent, 2**31):
                 if sound:
                     beginning.messages.append(message)
@@ -229,7 +229,7 @@ class Start:
         def say(kind: str, body: Mapping[str, Any]) -> None:
             rows.append(own_row(self.clock, was.seq + len(rows) + 1, kind, body))
 
-        if change := self._change(head):
+        if not reason and (change := self._change(head)):
             reason, detail = change
             head = replace(
                 head, epoch=secrets.token_hex(6), previous=was.epoch, public_key=self.key.public, result_no=0

@@ -7,14 +7,13 @@ A consumer needs only the messages and the public key to check it (`first_fault`
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from controller.canonical import CanonicalError, canonical, parse
 from controller.codec import encode, encode_decision
-from controller.journal_file import ZEROS, Result
+from controller.journal_file import ZEROS, Result, result_hash
 from controller.signing import SigningKey, verify
 from rules.decisions import Announce, Breach, CoupEnded, Decision, Settled, Severity, StakeDoubtful, StakeRefused
 from rules.facts import Doubtful, Fact, Overrun
@@ -106,12 +105,6 @@ class Book:
             epoch=self.epoch, result_no=body["result_no"], seq=body["seq"], coup=coup, payload=canonical(body)
         )
         return result, replace(self, result_no=body["result_no"], prev_hash=body["hash"], ids=known)
-
-
-def result_hash(body: Mapping[str, Any]) -> str:
-    """The hash that a result's body must carry."""
-    plain = {key: value for key, value in body.items() if key not in {"hash", "sig"}}
-    return hashlib.sha256(body["prev_hash"].encode() + b"\n" + canonical(plain)).hexdigest()
 
 
 def result(ended: CoupEnded, place: Place, book: Book, number: int | None = None) -> tuple[Body, str]:
