@@ -12,7 +12,14 @@ from pathlib import Path
 from controller.errors import ConfigError, ControllerError, UnreachableError, UsageError
 
 EXITS = "exit codes: 0 done, 1 the answer is no, 2 bad use or input, 3 not reachable"
-MODULES = {"settle": "settle", "replay": "offline", "schema": "offline", "keygen": "offline", "journal": "journal"}
+MODULES = {
+    "settle": "settle",
+    "replay": "offline",
+    "schema": "offline",
+    "keygen": "offline",
+    "journal": "journal",
+    "results": "results",
+}
 """Module by word; every other word talks to a table (`online`)."""
 
 

@@ -1,4 +1,4 @@
-"""Words that talk to a table: `state`, `health`, `results`, `cmd`, `diag`, `selftest`, `calibrate`, `watch`."""
+"""Words that talk to a table: `state`, `health`, `cmd`, `diag`, `selftest`, `calibrate`, `watch`."""
 
 from __future__ import annotations
 
@@ -133,16 +133,9 @@ def _ordered(
     return 0
 
 
-def _results(options: argparse.Namespace, link: Link) -> int:
-    results = importlib.import_module("controller.tablectl.results")
-    code: int = results.run(options, link)
-    return code
-
-
 WORDS = {
     "state": _state,
     "health": _health,
-    "results": _results,
     "cmd": _command,
     "diag": _diag,
     "selftest": _instrument,
