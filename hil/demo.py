@@ -127,6 +127,10 @@ def told(heard: Heard) -> str:
     match heard.suffix:
         case "result":
             return _result(body)
+        case "event" if body["kind"] == "command":
+            return (
+                f"command      {body['data']['name']} par {body['data']['by']}: {body['code']} {body['text']}".rstrip()
+            )
         case "event":
             return f"{body['kind']:<12} {body['text']}"
         case "status":

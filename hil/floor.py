@@ -212,6 +212,8 @@ class Consumer:
         self.heard: list[Heard] = []
         self.losses = 0
         """How often the broker went away."""
+        self._used = ""
+        """The nonce of the last command: the state that tells the next one may still be under way."""
         self._new = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._replies: dict[bytes, asyncio.Future[dict[str, Any]]] = {}
@@ -289,14 +291,13 @@ class Consumer:
 
     async def order(self, signer: Signer, name: str, **args: Any) -> dict[str, Any]:
         """Give a signed command and wait for the reply; while the table's clock is not trusted, with its nonce."""
-        used = ""
         while True:
-            nonce = await self._nonce(used)
+            nonce = await self._nonce(self._used)
             proof = {"nonce": nonce} if nonce else {}
             reply = await self.give(signer.envelope(command(self.table, name, signer.name, {**args, **proof})))
+            self._used = nonce
             if reply["code"] != "stale" or not nonce:
                 return reply
-            used = nonce  # the state that told the next one was still under way
 
     async def _nonce(self, used: str) -> str:
         """What proves that a command is new: nothing while the clock is, else the newest nonce, another than `used`."""

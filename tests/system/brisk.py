@@ -45,15 +45,19 @@ class BriskWheel:
         self._state, self._spins, self._last, self._ccw = 2, 1, "", False
         self._said_ns = 0
         self._output = b""
+        self.said = 0
+        """How many lines it has said."""
 
     def tick(self, now_ns: int) -> None:
         """One line at a time, or the last one again."""
         if self._lines:
             self._output += self._lines.popleft()
             self._said_ns = now_ns
+            self.said += 1
         elif now_ns - self._said_ns >= REPEAT_NS:
             self._output += self._line()
             self._said_ns = now_ns
+            self.said += 1
 
     def feed(self, data: bytes, at_ns: int) -> None:
         """It obeys nobody."""

@@ -30,7 +30,7 @@ def remembered(rig: Rig) -> TableState:
         connection.close()
     assert body is not None
     assert damaged == []
-    return decode_state(json.loads(body), load(rig.table["game"]))
+    return decode_state(json.loads(body)["state"], load(rig.table["game"]))
 
 
 async def until(rig: Rig, true: Callable[[], bool], what: str) -> None:

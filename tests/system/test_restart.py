@@ -18,10 +18,14 @@ LASTING = (
 OF_THE_COUP = ("no", "last", "launched", "direction", "readings", "outcome", "closed_at_ns")
 
 
-async def killed(rig: Rig) -> None:
-    """kill -9 and start again: everything that must last is there."""
+async def killed(rig: Rig, wheel: BriskWheel | None = None) -> None:
+    """kill -9 and start again: everything that must last is there, and the sensor has been heard again."""
     before = remembered(rig)
     await rig.restart_daemon()
+    if wheel is not None:
+        await until(rig, rig.ttys["wheel_sensor"].opened, "the sensor's port")
+        said = wheel.said
+        await until(rig, lambda: wheel.said > said + 1, "the sensor's next line")
     after = remembered(rig)
     for name in LASTING:
         assert getattr(after, name) == getattr(before, name), name
@@ -37,23 +41,23 @@ async def test_every_phase_survives_a_kill() -> None:
         await rig.open({"attest": {}, "minimum_cents": 1000})
         await until_phase(rig, "mises_ouvertes", 1)
         await stake(rig, "pair", 2000, "Anne")
-        await killed(rig)  # bets open, with a stake and a raised minimum
+        await killed(rig, wheel)  # bets open, with a stake and a raised minimum
         wheel.step(ROTOR)
         wheel.step(BALL)
         await until_phase(rig, "lance", 1)
-        await killed(rig)
+        await killed(rig, wheel)
         wheel.step(SLOW)
         await until_phase(rig, "jeux_faits", 1)
-        await killed(rig)
+        await killed(rig, wheel)
         wheel.step(NUMBER, 0)
         await until_phase(rig, "litige", 1)  # nobody watched while the daemon was dead: held, never guessed
-        await killed(rig)
+        await killed(rig, wheel)
         assert (await rig.order("resolve", "chef", **{"as": "valid", "outcome": 0, "why": "vu"}))["ok"]
         await until_phase(rig, "choix", 1)
-        await killed(rig)
+        await killed(rig, wheel)
         assert (await rig.order("choice", "croupier", player="Anne", what="zero", value="prison"))["ok"]
         await until_phase(rig, "reglement", 1)
-        await killed(rig)  # a stake in prison
+        await killed(rig, wheel)  # a stake in prison
         assert [(s.player, s.cents, s.carried, s.zeros) for s in remembered(rig).stakes] == [
             ("Anne", 2000, "prison", 1)
         ]
