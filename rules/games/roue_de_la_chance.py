@@ -157,7 +157,8 @@ def stopped(h: Hearing, fact: SpinStopped) -> None:
         h.ignore("deja_immobile")
         return
     enough = fact.per_turn > 0 and fact.travel >= TURNS * fact.per_turn
-    if h.is_open and not h.coup.annulled and (h.has("direction_non_alternee") or not enough):
+    cut_short = not enough and h.coup.due_at_ns is None  # a wheel that had begun to slow was let run: that was a draw
+    if h.is_open and not h.coup.annulled and (h.has("direction_non_alternee") or cut_short):
         h.say(Abandon(code="arret_avant_rien_ne_va_plus"))
         return
     h.mark("stopped")

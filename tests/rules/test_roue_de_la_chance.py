@@ -281,6 +281,15 @@ def test_r_rc_09_only_a_turning_wheel_can_be_obstructed() -> None:
     assert game.reasons == []
 
 
+def test_a_wheel_that_was_let_run_is_a_draw_even_when_nobody_called() -> None:
+    game = roue()
+    game.spin(CW)
+    game.slow()
+    game.stop(3 * PER_TURN - 1)
+    assert {b.code for b in game.ended().reasons} == {"moins_de_trois_tours", "rnvp_absent"}
+    assert game.ended().status is Status.VOID
+
+
 def test_before_the_call_an_obstructed_wheel_is_void_or_simply_stopped() -> None:
     game = roue()
     game.spin(CW)

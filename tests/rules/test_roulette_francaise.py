@@ -177,6 +177,8 @@ def test_r_rf_09_the_cylinder_alternates_and_the_last_actuation_counts() -> None
     assert game.reasons == []
     game.spin(CW)
     assert game.reasons == []
+    game.spin(CW)  # pushed once more
+    assert game.ignored
     game.ball(CCW)
     game.call()
     game.chance(5)
@@ -215,11 +217,14 @@ def test_r_rf_09_the_cylinder_must_be_actuated_for_the_ball() -> None:
 def test_r_rf_09_a_cylinder_turned_again_under_the_ball_is_judged_for_both() -> None:
     game = coup(francaise(), 5, CW)
     rolling(game, CCW)
-    game.spin(CCW)
-    assert set(game.reasons) == {"direction_non_alternee"}
+    game.spin(CCW)  # pushed once more in its sense: the same actuation
+    assert game.ignored
+    assert game.reasons == []
+    game.spin(CW)  # turned back: opposite to the actuation before, but now the ball runs with it
+    assert set(game.reasons) == {"bille_dans_le_sens_du_cylindre"}
     assert game.lit == {"sens", "buzzer"}
     game.ball(CCW)
-    assert set(game.reasons) == {"direction_non_alternee", "bille_dans_le_sens_du_cylindre"}
+    assert game.reasons == []
 
 
 def test_an_actuation_after_the_call_is_held() -> None:

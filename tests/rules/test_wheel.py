@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -66,7 +67,7 @@ def test_wrong_sense_is_signalled_at_the_start_of_the_turn(start: Callable[[], W
 
 def test_lamps_of_a_wrong_sense_go_out_when_it_is_put_right() -> None:
     game = francaise()
-    game.spin(CW)
+    game.state = replace(game.state, last_direction=CW)
     game.spin(CW)
     assert game.lit == {"sens", "buzzer"}
     game.spin(CCW)

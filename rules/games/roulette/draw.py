@@ -92,6 +92,9 @@ def turned(h: Hearing, fact: SpinStarted) -> None:
     if h.coup.launched and not h.is_open:
         wheel.turned_too_late(h)
         return
+    if "started" in h.coup.times and fact.direction is h.coup.direction:
+        h.ignore("meme_manoeuvre")  # pushed once more in the same sense: still the same actuation of this coup
+        return
     wheel.actuated(h, fact.direction)
     if h.coup.launched:
         judge_ball(h)
