@@ -96,7 +96,7 @@ class Seen:
     number: str = ""
     """Number told in this state 5, as printed."""
     other: str = ""
-    """A different number seen once since."""
+    """A different number seen once since; before the first status line the number told on a line of its own."""
     resting: bool = False
     """The rotor was at rest since its last actuation."""
     spun: bool = False
@@ -271,13 +271,13 @@ class SlingShot2:
         """The state became 3, 4 or 5."""
         facts: list[Fact] = []
         if self._flight is None:
-            if before is None and now.state == 5:
+            if before is None and now.state == 5 and self._seen.other != now.last:
                 return []  # the number of a coup that nobody watched
             if before is not None and 5 in (before.state, now.state) and before[1:3] == now[1:3]:
                 return []  # same spin, same number: one damaged line, not another ball
             flight, facts = self._launched(now, at_ns)
             if now.state == 5:
-                return facts + self._read(flight, now.last, at_ns, recovered=True)
+                return facts + self._read(flight, now.last, at_ns, recovered=before is not None)
         if now.state == 4 and before is not None:
             drop_at_ns = at_ns + self._options.lead_ms * MS
             facts.append(DropDue(at_ns=at_ns, source=self._role, drop_at_ns=drop_at_ns))
@@ -368,6 +368,7 @@ class SlingShot2:
             self._flight.bare = number
         elif status is None or status.state != 5 or not self._seen.number:
             self._seen.strays += 1
+            self._seen.other = number if status is None else ""
         elif number != self._seen.number:
             return [self._doubt(at_ns, "numbers_disagree")]
         return []

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import select
 import termios
 import time
 from binascii import crc_hqx
@@ -388,6 +389,15 @@ def plugged(folder: Path) -> Any:
         tty.unplug()
 
 
+def choke(fd: int) -> None:
+    """Fill the line until it takes nothing more; the kernel moves what is in it on for a while."""
+    room = select.poll()
+    room.register(fd, select.POLLOUT)
+    while room.poll(200):
+        with contextlib.suppress(BlockingIOError):
+            os.write(fd, b"x" * 512)
+
+
 def test_port_is_exclusive_raw_and_keeps_dtr_over_a_close(tmp_path: Path) -> None:
     with plugged(tmp_path) as tty:
         port = Port(str(tty.path), 115200)
@@ -420,9 +430,7 @@ def test_port_keeps_what_is_not_taken_and_gives_up_at_its_bound(tmp_path: Path) 
         port.write(b"hello", 1)
         assert tty.receive() == b"hello"
         assert port.write_due_ns() is None
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                os.write(port.fd, b"x" * 512)
+        choke(port.fd)
         port.write(b"x" * OUTPUT_MAX, 1)
         with pytest.raises(PortError, match="does not read") as stuck:
             port.write(b"x", 1)
@@ -433,9 +441,7 @@ def test_port_keeps_what_is_not_taken_and_gives_up_at_its_bound(tmp_path: Path) 
 def test_port_that_is_stuck_for_a_second_is_given_up(tmp_path: Path) -> None:
     with plugged(tmp_path) as tty:
         port = Port(str(tty.path), 9600)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                os.write(port.fd, b"x" * 512)
+        choke(port.fd)
         port.write(b"more", 1_000)
         assert port.write_due_ns() == 1_000 + 1_000_000_000
         port.write(b"", 1_000_000_999)
@@ -456,6 +462,33 @@ def test_port_hung_up_in_reading_and_writing(tmp_path: Path) -> None:
             port.write(b"x", 1)
         assert read.value.why == write.value.why == "unplugged"
         port.close()
+
+
+@pytest.mark.parametrize("call", ["tcgetattr", "tcflush"])
+def test_a_terminal_error_in_opening_or_closing_leaks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def fail(*args: object) -> Any:
+        raise termios.error(errno.EIO, "Input/output error")
+
+    with plugged(tmp_path) as tty:
+        before = descriptors()
+        monkeypatch.setattr(termios, call, fail)
+        with contextlib.suppress(PortError):
+            Port(str(tty.path), 9600).close()
+        assert descriptors() == before
+
+
+def test_a_terminal_error_in_our_own_settings_closes_the_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(port: Port) -> None:
+        raise termios.error(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Port, "_configure", fail)
+    with plugged(tmp_path) as tty:
+        before = descriptors()
+        with pytest.raises(PortError, match="Input/output"):
+            Port(str(tty.path), 9600)
+        assert descriptors() == before
 
 
 def test_rights_are_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -337,6 +337,17 @@ def test_the_first_line_tells_no_edge_that_nobody_saw() -> None:
     assert kinds(Wheel().say(3, times=3)) == ["BallLaunched"]
 
 
+def test_the_first_status_line_confirms_a_number_that_was_told_just_before_it() -> None:
+    wheel = Wheel()
+    wheel.last = "17"
+    facts = wheel.raw(b"17\r\n") + wheel.say(5, 5)
+    assert kinds(facts) == ["BallLaunched", "PocketRead"]
+    assert facts[1] == PocketRead(at_ns=facts[0].at_ns, source=ROLE, value=17)
+    wheel = Wheel()
+    wheel.last = "17"
+    assert wheel.raw(b"7\r\n") + wheel.say(5, 5) == []
+
+
 def test_a_missed_state_3_or_4_is_made_up_for() -> None:
     assert kinds(Wheel().say(2, 4)) == ["BallLaunched", "DropDue"]
     wheel = Wheel()
