@@ -5,7 +5,7 @@ over the canonical bytes of `cmd` by a key that the configuration lists with its
 vouches for the peer, and `key` and `sig` may be missing. The order of the checks is that of `Authoriser.check`; each
 refusal has its own code. A command is judged by the time at which it was issued, so that yesterday's "close" is never
 obeyed today (field case 40); while the clock is not synchronised only the local socket counts, or `args.nonce` equal to
-the current `state.nonce`.
+the current `state.nonce` (then a command may also seem to come from the future, for such a clock is behind).
 
 Two persons (`outcome`, article 67-15): `args.second` is `{"operator", "key", "sig"}`, where another person signs with
 another key the canonical bytes of the same `cmd` without `args.second`; then the first signs the whole.
@@ -269,15 +269,15 @@ class Authoriser:
         nonce = command.args.get("nonce")
         if nonce is not None and nonce != self.nonce:
             raise Refusal("stale", text("cmd_old_nonce"))
-        if not local and not self.clock.synchronised():
-            if nonce is None:
-                raise Refusal("stale", text("cmd_no_clock"))
-            return
         issued, now = _moment(command.issued_at), self.clock.now()
-        if issued - now > FUTURE:
-            raise Refusal("stale", text("cmd_from_future", issued=command.issued_at))
         if now - issued > timedelta(seconds=command.valid_s):
             raise Refusal("stale", text("cmd_stale", issued=command.issued_at, valid=command.valid_s))
+        if not local and not self.clock.synchronised():
+            # A clock that nobody has set yet is behind: what is old even by it is old, what seems early may be new.
+            if nonce is None:
+                raise Refusal("stale", text("cmd_no_clock"))
+        elif issued - now > FUTURE:
+            raise Refusal("stale", text("cmd_from_future", issued=command.issued_at))
 
     def _second(self, envelope: wire.Envelope, signed: dict[str, Any]) -> str:
         """Name of the second person, who has signed the same command with a key of his own."""

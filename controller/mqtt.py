@@ -136,6 +136,17 @@ class _Ended(Exception):  # noqa: N818
         self.why, self.code, self.ours = why, code, ours
 
 
+class _Tls(ssl.SSLSocket):
+    """A TLS socket that is closed when its handshake fails; paho would leave it to the garbage collector."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        try:
+            super().do_handshake(block)
+        except OSError:
+            self.close()
+            raise
+
+
 class _Connection:
     """One TCP connection with its paho client; dialled in a thread, then owned by the loop."""
 
@@ -178,7 +189,9 @@ class _Connection:
             password = Path(broker.password_file).read_text().strip() if broker.password_file else None
             self.client.username_pw_set(broker.username, password)
         if broker.tls:
-            self.client.tls_set_context(ssl.create_default_context(cafile=broker.ca_file or None))
+            context = ssl.create_default_context(cafile=broker.ca_file or None)
+            context.sslsocket_class = _Tls
+            self.client.tls_set_context(context)
         self.client.will_set(will_topic, will, qos=1, retain=True)
         properties = _properties(PacketTypes.CONNECT)
         properties.SessionExpiryInterval = broker.session_expiry_s
@@ -229,6 +242,22 @@ class _Connection:
         if future.done():
             return future.result()
         raise self.ended.result() if self.ended.done() else _Ended(f"no {what} within {within_s:g} s", ours=True)
+
+    async def send(self, topic: str, payload: bytes, *, retain: bool, correlation: bytes | None) -> Acked:
+        """Send at QoS 1 and wait for the acknowledgement of this message; raises Disconnected when there is none."""
+        properties = _properties(PacketTypes.PUBLISH)
+        if correlation is not None:
+            properties.CorrelationData = correlation
+        info = self.client.publish(topic, payload, qos=1, retain=retain, properties=properties)
+        if info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
+            self.drop(f"cannot send: {info.rc.name} ({info.rc.value})")
+            raise Disconnected("cannot send")
+        future: asyncio.Future[Acked] = self._loop.create_future()
+        self.waiting[info.mid] = future
+        try:
+            return await future
+        finally:
+            self.waiting.pop(info.mid, None)
 
     def _readable(self) -> None:
         self._run(self.client.loop_read)
@@ -390,31 +419,22 @@ class Link:
 
         Without one in time the link is given up, for then nothing else is acknowledged either.
         """
-        async with self._room:
-            connection = self._connection
-            if connection is None:
-                raise Disconnected("no link")
-            if len(topic) + len(payload) + 64 > self._largest:
-                return Acked(TOO_LARGE, f"Packet too large: the broker takes {self._largest} bytes")
-            properties = _properties(PacketTypes.PUBLISH)
-            if correlation is not None:
-                properties.CorrelationData = correlation
-            info = connection.client.publish(topic, payload, qos=1, retain=retain, properties=properties)
-            if info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
-                connection.drop(f"cannot send: {info.rc.name} ({info.rc.value})")
-                raise Disconnected("cannot send")
-            future: asyncio.Future[Acked] = asyncio.get_running_loop().create_future()
-            connection.waiting[info.mid] = future
-            try:
-                async with asyncio.timeout(ack_within_s or self._broker.ack_timeout_s):
-                    acked = await future
-            except TimeoutError:
-                connection.drop("a message was not acknowledged in time")
-                raise Disconnected("not acknowledged in time") from None
-            finally:
-                connection.waiting.pop(info.mid, None)
-            self._last_ack = asyncio.get_running_loop().time()
-            return acked
+        within_s = ack_within_s or self._broker.ack_timeout_s
+        connection = self._connection
+        try:
+            async with asyncio.timeout(within_s), self._room:
+                connection = self._connection
+                if connection is None:
+                    raise Disconnected("no link")
+                if len(topic) + len(payload) + 64 > self._largest:
+                    return Acked(TOO_LARGE, f"Packet too large: the broker takes {self._largest} bytes")
+                acked = await connection.send(topic, payload, retain=retain, correlation=correlation)
+        except TimeoutError:
+            if connection is not None:
+                connection.drop(f"a message was not acknowledged in {within_s:g} s")
+            raise Disconnected("not acknowledged in time") from None
+        self._last_ack = asyncio.get_running_loop().time()
+        return acked
 
     def publish_live(self, topic: str, payload: bytes) -> bool:
         """Send at QoS 0 now or never: False when offline, or while earlier bytes still wait in the socket."""

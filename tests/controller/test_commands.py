@@ -222,6 +222,8 @@ async def test_without_a_good_clock_only_the_nonce_counts(desk: Desk) -> None:
     assert desk.obeyed[0].args == {"minimum_cents": 200}
     assert desk.authoriser.nonce != nonce
     assert await desk.code(payload) == "repeated"
+    old = {"nonce": desk.authoriser.nonce}
+    assert await desk.code(COMITE.envelope("open", old, issued_at="1999-12-31T23:00:00Z")) == "stale"
     assert await desk.code(COMITE.envelope("open", {"nonce": nonce})) == "stale"
 
 

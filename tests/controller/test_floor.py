@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from controller import floor as floor_module
 from controller import mqtt, wire
 from controller.clock import Clock
-from controller.commands import Authorised, Authoriser, Commands, Heard
+from controller.commands import BURST, COMMANDS, Authorised, Authoriser, Commands, Heard
 from controller.floor import Floor, table_state
 from controller.journal import Journal, JournalThread
 from controller.journal_start import Owner
@@ -213,6 +213,24 @@ async def test_what_stands_is_said_in_order_and_what_happened_follows(broker: Mo
         assert first_fault([m.payload for m in floor.of("result")], KEY.public) == ""
         assert [m.body["kind"] for m in floor.of("event")] == ["annonce"]
         assert {suffix for suffix, _ in house.also} == {"state", "result/last", "health"}
+
+
+async def test_case_01_nothing_that_is_sent_to_a_command_topic_stops_the_floor(
+    broker: Mosquitto, tmp_path: Path
+) -> None:
+    house = House(tmp_path, broker.port)
+    rubbish = (b"{", b"\xff\xfe", b"x" * 900_000, b'{"cmd": {"id": 1, "name": []}}', b"")
+    async with house.open(), Consumer(broker.port, BASE, ("reply/#",)) as floor:
+        await house.floor.ready()
+        for name in COMMANDS:
+            for payload in rubbish:
+                await floor.publish(f"{BASE}/cmd/{name}", payload)
+        await house.until(lambda: len(house.heard) >= BURST, "records")
+        assert {heard.code for heard in house.heard} == {"malformed"}
+        await floor.publish(f"{BASE}/cmd/open", COMITE.envelope("open", id="good"))
+        await floor.until(lambda: "good" in [m.body["id"] for m in floor.of("reply/open")], "the next good command")
+        assert [m.body["code"] for m in floor.of("reply/open")] == ["malformed"] * len(rubbish) + ["ok"]
+        assert house.floor.health()["connects"] == 1
 
 
 async def test_case_02_the_order_holds_around_a_cut_with_slow_replies(

@@ -2,13 +2,20 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import random
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.x509.oid import NameOID
 
 from controller import mqtt
 from controller.mqtt import Broker, Disconnected, Link, Message, Subscription, client_id
@@ -226,9 +233,74 @@ async def test_case_11_an_unanswered_message_gives_up_a_half_open_line(broker: M
         proxy.freeze()
         with pytest.raises(Disconnected):
             await here.link.publish(f"{BASE}/result", b"1")
-        assert here.downs == ["a message was not acknowledged in time"]
+        assert here.downs == ["a message was not acknowledged in 0.3 s"]
         await here.until(lambda: here.link.up, "second connection")
         assert (await here.link.publish(f"{BASE}/result", b"1")).ok
+
+
+async def test_case_19_no_wait_is_unbounded_when_the_line_is_full_and_dead(broker: Mosquitto, proxy: Proxy) -> None:
+    async with linked(proxy.port, ack_timeout_s=5.0) as here:
+        await here.until(lambda: here.link.up, "link")
+        proxy.freeze()
+        async with asyncio.TaskGroup() as group:
+            many = [group.create_task(here.link.publish(f"{BASE}/result", b"1")) for _ in range(mqtt.IN_FLIGHT + 1)]
+            await asyncio.sleep(0)
+            with pytest.raises(Disconnected):
+                await here.link.publish(f"{BASE}/status", b"bye", ack_within_s=0.2)
+            for task in many:
+                task.cancel()
+        assert here.downs == ["a message was not acknowledged in 0.2 s"]
+
+
+def certificates(folder: Path) -> tuple[Path, Path]:
+    """A certificate that vouches for 127.0.0.1 by itself, and its key."""
+    key = Ed25519PrivateKey.generate()
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "broker")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, None)
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = folder / "cert.pem", folder / "key.pem"
+    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    private = serialization.PrivateFormat.PKCS8
+    paths[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, private, serialization.NoEncryption()))
+    return paths
+
+
+async def test_case_41_tls_with_our_own_ca_and_an_error_that_says_what_is_wrong(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cert, key = certificates(tmp_path / "broker")
+    with running(tmp_path / "broker", extra=f"certfile {cert}\nkeyfile {key}") as broker:
+        async with linked(broker.port, tls=True, ca_file=str(cert)) as here:
+            await here.until(lambda: here.link.up, "link")
+            for size in (10, 100_000, 10):
+                assert (await here.link.publish(f"{BASE}/result", b"x" * size)).ok
+            async with linked(broker.port, tls=True, ca_file=str(cert), client_id="other", topics=("big",)) as other:
+                await other.until(lambda: other.link.up, "link")
+                await here.link.publish(f"{BASE}/big", b"x" * 100_000)
+                await other.until(lambda: other.messages, "a message of many records")
+                assert len(other.messages[0].payload) == 100_000
+        async with linked(broker.port, tls=True) as here:
+            await here.until(lambda: "TLS: " in caplog.text, "reason")
+            assert not here.link.up
+
+
+@pytest.mark.parametrize(("code", "said"), [(9, "is the clock right?"), (18, "TLS: ")])
+def test_case_41_a_certificate_that_is_not_valid_yet_points_at_the_clock(code: int, said: str) -> None:
+    error = ssl.SSLCertVerificationError("no")
+    error.verify_code, error.verify_message = code, "certificate is not yet valid"
+    assert said in mqtt._said(error)
 
 
 async def test_case_18_a_silent_line_is_found_dead_without_traffic(broker: Mosquitto, proxy: Proxy) -> None:
