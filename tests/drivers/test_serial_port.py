@@ -391,11 +391,15 @@ def plugged(folder: Path) -> Any:
 
 def choke(fd: int) -> None:
     """Fill the line until it takes nothing more; the kernel moves what is in it on for a while."""
-    room = select.poll()
+    room, refused = select.poll(), 0
     room.register(fd, select.POLLOUT)
-    while room.poll(200):
-        with contextlib.suppress(BlockingIOError):
+    while refused < 8:
+        try:
             os.write(fd, b"x" * 512)
+            refused = 0
+        except BlockingIOError:
+            refused += 1
+            room.poll(20)
 
 
 def test_port_is_exclusive_raw_and_keeps_dtr_over_a_close(tmp_path: Path) -> None:
