@@ -19,6 +19,7 @@ from controller.canonical import CanonicalError, canonical, parse
 from controller.journal_file import (
     SNAPSHOTS,
     ZEROS,
+    DamagedError,
     Row,
     Stored,
     decoded,
@@ -56,12 +57,16 @@ class _Bad(Exception):  # noqa: N818
 
 
 def verify(path: Path, public_key: str | None = None) -> BadRow | None:
-    """The first bad row of a journal, None when it is whole; raises JournalError when it cannot be read at all.
+    """The first bad row of a journal, None when it is whole; raises JournalError when it may not be read.
 
     `public_key` is the table's key as the auditor knows it; without it the journal's own is used, which proves only
     that the journal agrees with itself.
     """
-    with contextlib.closing(reader(path)) as connection:
+    try:
+        opened = reader(path)
+    except DamagedError as error:
+        return BadRow(1, "unreadable", str(error))
+    with contextlib.closing(opened) as connection:
         connection.execute("BEGIN")  # one moment of a file that a daemon goes on writing
         rows = _Rows()
         row = _tried(lambda: _verify_rows(connection, rows), rows)
@@ -176,16 +181,25 @@ def _verify_end(connection: sqlite3.Connection, rows: _Rows, public_key: str | N
             raise _Bad(rows.seq, table, "the digest of this copy of the state does not hold")
 
 
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(reader(path)) as connection:
+        try:
+            yield connection
+        except (sqlite3.Error, LookupError) as error:
+            raise DamagedError(f"journal {path} cannot be read to its end: {error}; see `journal verify`") from error
+
+
 def show(path: Path, first: int = 0, last: int = 2**63 - 1) -> Iterator[str]:
     """Rows as JSON lines; raises JournalError."""
-    with contextlib.closing(reader(path)) as connection:
+    with _reading(path) as connection:
         for stored in stored_rows(connection, first, last):
             yield _line(stored)
 
 
 def export(path: Path, key: SigningKey) -> Iterator[str]:
     """A whole journal as JSON lines: a header, every row, every result, and the signed trailer."""
-    with contextlib.closing(reader(path)) as connection:
+    with _reading(path) as connection:
         connection.execute("BEGIN")
         about, head = read_about(connection), read_head(connection)
         sha, count, results = hashlib.sha256(), 0, 0

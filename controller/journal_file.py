@@ -70,6 +70,12 @@ class JournalError(ControllerError):
     code = "journal"
 
 
+class DamagedError(JournalError):
+    """The file is no journal any more, or never was one."""
+
+    code = "journal_damaged"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One line of the journal before it is chained; `body` is canonical JSON."""
@@ -169,24 +175,23 @@ def connect(path: Path) -> sqlite3.Connection:
 def reader(path: Path) -> sqlite3.Connection:
     """A connection that only reads, also beside a running daemon; raises JournalError when there is none to be had.
 
-    A lone copy without its `-wal` in a folder that is not writable is read as it is (field case 89).
+    A copy without its `-wal` is read as it is, so that nothing is written beside it (field case 89).
     """
     if not path.is_file():
         raise JournalError(f"no journal {path}")
     lone = not path.with_name(path.name + "-wal").exists()
-    error: sqlite3.Error | None = None
-    for options in ("mode=ro", "mode=ro&immutable=1") if lone else ("mode=ro",):
-        connection = sqlite3.connect(f"file:{quote(str(path))}?{options}", uri=True, isolation_level=None, timeout=5.0)
-        connection.text_factory = bytes
-        try:
-            connection.execute("SELECT * FROM sqlite_master").fetchone()
-            return connection
-        except sqlite3.Error as failed:
-            error = failed
-            connection.close()
-            if name_of(failed) not in {"SQLITE_CANTOPEN", "SQLITE_READONLY"}:
-                break
-    raise JournalError(f"journal {path} cannot be read: {error} ({name_of(error)})")
+    options = "mode=ro&immutable=1" if lone else "mode=ro"
+    connection = sqlite3.connect(f"file:{quote(str(path))}?{options}", uri=True, isolation_level=None, timeout=5.0)
+    connection.text_factory = bytes
+    try:
+        connection.execute("SELECT * FROM sqlite_master").fetchone()
+    except sqlite3.Error as error:
+        connection.close()
+        what = f"journal {path} cannot be read: {error} ({name_of(error)})"
+        if of_the_surroundings(error):
+            raise JournalError(f"{what}; its -wal wants a reader who may write to the folder, or copy both") from error
+        raise DamagedError(what) from error
+    return connection
 
 
 def name_of(error: BaseException | None) -> str:
