@@ -28,7 +28,7 @@ from controller.errors import UsageError
 from controller.timers import TIMER, due
 from drivers.base import Edge
 from rules.decisions import Decision
-from rules.facts import FACTS, Fact, TimerElapsed
+from rules.facts import FACTS, DeviceLost, Fact, TimerElapsed
 from rules.state import TableState
 from rules.table import Table
 
@@ -128,14 +128,18 @@ class Pipeline:
         facts: list[Fact] = self._roles[self._lines[source]].decoder.feed([edge])
         return facts
 
-    def fire(self, until_ns: int) -> Iterator[Decision]:
-        """Everything that is due up to `until_ns`, in order of due time, decoders before timers."""
+    def fire(self, until_ns: int, *, at_the_end: bool = False) -> Iterator[Decision]:
+        """Everything that is due up to `until_ns`, in order of due time, decoders before timers.
+
+        `at_the_end`: the trace is over, and that is no silence of a device.
+        """
         for _ in range(FIRES_MAX):
             due = [(at, n, role) for n, role in enumerate(self._roles) if (at := self._due(role)) is not None]
             at_ns, _, role = min(due, default=(until_ns + 1, 0, ""))
             timer = min(self.state.timers, key=lambda armed: armed.at_ns, default=None)
             if role and at_ns <= until_ns and (timer is None or at_ns <= timer.at_ns):
-                yield from self.step(self._roles[role].decoder.tick(at_ns))
+                facts = self._roles[role].decoder.tick(at_ns)
+                yield from self.step(f for f in facts if not (at_the_end and isinstance(f, DeviceLost)))
             elif timer is not None and timer.at_ns <= until_ns:
                 yield from self.elapse(timer.name, timer.at_ns)
             else:
@@ -174,7 +178,7 @@ def replay(trace: Path, config: Path | None = None) -> Iterator[Out]:
                 facts = [fact] if fact is not None else pipeline.raw(line)
                 yield from (Out(number, decision) for decision in pipeline.step(facts))
             if not recorded and last_ns is not None:
-                yield from (Out(number, decision) for decision in pipeline.fire(last_ns + DRAIN_NS))
+                yield from (Out(number, decision) for decision in pipeline.fire(last_ns + DRAIN_NS, at_the_end=True))
         except (ReplayError, CodecError) as error:
             raise ReplayError(f"{trace}:{number}: {error}") from error
 
