@@ -24,16 +24,16 @@ _STORM: Final = 300
 _STORM_NS: Final = 1_666_667
 """At rest: so many edges of one line alone, closer than this; nothing trembles so fast (field case 64: 400/s)."""
 _CEASED_NS: Final = 100 * MS
-_CEASED_RAD_S: Final = 0.6
-"""A wheel whose last cycle was faster than this cannot stand still within the next count."""
+_CEASED_RAD_S: Final = 0.3
+"""Edges that end at more than this, without slowing down before, mean that the cable is out."""
 _NOISY: Final = 3
 _USELESS: Final = 20
 """Impossible edges in one turn: a doubt, and the end of belief."""
 _ODD_NS: Final = 60_000 * MS
 """Impossible edges further apart than this are not counted together."""
-_PULSES: Final = 200
+_PULSES: Final = 1000
 _PULSES_NS: Final = 1000 * MS
-"""More pulses than this in a second are a doubt."""
+"""More pulses than this in a second are a doubt; trembling on the edge of a mark makes some hundred."""
 _OVERRUN_EVERY_NS: Final = 1000 * MS
 
 _STATE: Final = (
@@ -191,14 +191,14 @@ class Encoder:
         for code, t in codes:
             if t > wake:
                 quadrature.c, tracker.far = c, far
-                if code >= HOLE:
-                    self._bridge(code, t)
-                self._elapse(t - 1, facts)
+                if code >= HOLE and code != PULSE:  # the silence before it was not one
+                    tracker.moved_ns = t
+                    self._elapse(t - 1, facts, silent=False)
+                else:
+                    self._elapse(t - 1, facts)
                 sense, far, watch, wake = tracker.sense, tracker.far, tracker.watch, self._wake_ns
             if code < 4 and (code - c) & 3 == fit:
-                phase = c & 3
-                quadrature.cycle_ns = t - ring[phase]
-                ring[phase] = quadrature.last_ns = t
+                ring[c & 15] = quadrature.last_ns = t
                 c += step
                 if (c - far) * sense > 0:
                     far = c
@@ -218,12 +218,6 @@ class Encoder:
             sense, far, watch, wake = tracker.sense, tracker.far, tracker.watch, self._wake_ns
         quadrature.c, tracker.far = c, far
 
-    def _bridge(self, code: int, t: int) -> None:
-        """The silence before a hole was not one: what was dropped is no standstill and no cable out."""
-        if code != PULSE:
-            self._quadrature.cycle_ns = -NEVER
-            self._tracker.moved_ns = t
-
     def _go_on(self, t: int, facts: list[Fact]) -> None:
         """The count has changed by more than one step, or otherwise than expected."""
         tracker, c = self._tracker, self._quadrature.c
@@ -242,7 +236,7 @@ class Encoder:
         self._tracker.reach(c, t, facts)
         if abs(c - self._turn_c) >= turn:
             self._turn_c, self._odd = c, 0
-        if abs(c - self._index_c) * 5 >= 6 * turn:
+        if abs(c - self._index_c) * 5 >= 6 * turn and not self._why:
             self._tracker.uncertain = True
             if self._tracker.doubt(t, "index_missing", facts):
                 self.counters["index_faults"] += 1
@@ -284,6 +278,8 @@ class Encoder:
         if not self._quadrature.direction or rises != (self._quadrature.direction > 0):
             return
         self.counters["index_seen"] += 1
+        if self._why and not self._is_back(t, facts):
+            return
         tracker = self._tracker
         error = 0 if self._zero is None else _nearest(c - self._zero, turn)
         if self._zero is None:
@@ -311,8 +307,6 @@ class Encoder:
         self._index_c = c
         self._lost_since_index = False
         tracker.uncertain = False
-        if self._why:
-            self._try_back(t, facts)
 
     def _set_zero(self, zero: int, *, anew: bool) -> None:
         self._zero = zero
@@ -335,7 +329,7 @@ class Encoder:
         if t - self._odd_ns > _ODD_NS:
             self._odd = 0
         self._odd_ns = t
-        self._odd += odd
+        self._odd += odd if self._alone <= 2 else 0  # one line alone is another fault
         self.counters["illegal"] += odd
         self._tracker.disturb()
         if self._odd > _USELESS:
@@ -379,14 +373,16 @@ class Encoder:
         if not self._port_why:
             facts.append(DeviceLost(at_ns=at_ns, source=self._role, device=self._role, why=why))
 
-    def _try_back(self, t: int, facts: list[Fact]) -> None:
+    def _is_back(self, t: int, facts: list[Fact]) -> bool:
+        """At an index after a loss: a quarter turn or more, almost without impossible edges, makes the device good."""
         odd = self.counters["illegal"] - self._odd_at_loss
         if abs(self._quadrature.c - self._back_c) * 4 < self._options.counts_per_turn or odd > _NOISY:
             self._back_c, self._odd_at_loss = self._quadrature.c, self.counters["illegal"]
-            return
+            return False
         self._why = ""
         if not self._port_why:
             facts.append(DeviceBack(at_ns=t, source=self._role, device=self._role))
+        return True
 
     def _forget(self) -> None:
         """The lines were not watched: phase and position are unknown."""
@@ -400,15 +396,15 @@ class Encoder:
 
     # --- time ---
 
-    def _dues(self) -> list[tuple[int, str]]:
-        """What becomes due by time alone."""
+    def _dues(self, *, silent: bool = True) -> list[tuple[int, str]]:
+        """What becomes due by time alone; not `silent`: edges came, but were dropped."""
         tracker = self._tracker
         dues = []
         if tracker.sense or (tracker.spin and not tracker.blind):
             dues.append((tracker.moved_ns + self._stop_ns, "stop"))
         if tracker.slow_due_ns is not None:
             dues.append((tracker.slow_due_ns, "slow"))
-        if tracker.sense and not self._why and self._quadrature.cycle_ns < self._ceased_cycle_ns:
+        if tracker.sense and not self._why and silent and self._quadrature.broke_off(self._ceased_cycle_ns):
             dues.append((self._quadrature.last_ns + _CEASED_NS, "ceased"))
         if self._untold:
             dues.append((self._untold_ns + _OVERRUN_EVERY_NS, "lost"))
@@ -417,10 +413,10 @@ class Encoder:
     def _plan(self) -> None:
         self._wake_ns = min(self._dues(), default=(-NEVER, ""))[0]
 
-    def _elapse(self, now_ns: int, facts: list[Fact]) -> None:
+    def _elapse(self, now_ns: int, facts: list[Fact], *, silent: bool = True) -> None:
         """Everything due at or before `now_ns`, in order."""
         while True:
-            at_ns, what = min(self._dues(), default=(-NEVER, ""))
+            at_ns, what = min(self._dues(silent=silent), default=(-NEVER, ""))
             if at_ns > now_ns:
                 break
             if what == "stop":

@@ -21,7 +21,7 @@ CALLS: Final = 9
 """`fit` that no edge has, so that every edge comes to `judge`."""
 
 _STATE: Final = (
-    "c", "direction", "fit", "last_ns", "cycle_ns", "_rotation", "_known", "_first", "_suspect", "_other",
+    "c", "direction", "fit", "last_ns", "_rotation", "_known", "_first", "_suspect", "_other",
     "_other_at", "_hole_from", "_hole_to",
 )  # fmt: skip
 
@@ -38,12 +38,10 @@ class Quadrature:
         """Sense of the last step; 0 = none since the phase became known."""
         self.fit = CALLS
         """(code - c) mod 4 of an edge that continues in the present sense."""
-        self.ring = [NEVER] * 4
-        """Times of the last four steps, by count; NEVER where the sense changed since."""
+        self.ring = [NEVER] * 16
+        """Times of the last steps, by the count that they left (mod 16); NEVER where the sense changed since."""
         self.last_ns = NEVER
         """Time of the last step."""
-        self.cycle_ns = -NEVER
-        """Duration of the last four steps."""
         self._rotation = 0
         """Boundary b has the code (b - rotation) mod 4."""
         self._known = False
@@ -85,7 +83,15 @@ class Quadrature:
 
     def is_fast(self, t: int) -> bool:
         """Too fast, up to now, to reverse inside one count."""
-        return t - self.ring[self.c & 3] < 4 * self._fast_ns and t - self.last_ns < self._fast_ns
+        return t - self._step_ns(4) < 4 * self._fast_ns and t - self.last_ns < self._fast_ns
+
+    def broke_off(self, slowest_ns: int) -> bool:
+        """The steps ended without slowing down: the last cycle took less than `slowest_ns`, hardly more than its last.
+
+        A thing that is braked to rest over as little as two cycles needs at least 1.6 times as long for the second.
+        """
+        end, middle, start = self.last_ns, self._step_ns(5), self._step_ns(9)
+        return start != NEVER and end - middle < slowest_ns and 10 * (end - middle) < 13 * (middle - start)
 
     def hole(self, line: int, missing: int) -> None:
         """The kernel dropped `missing` edges of A (0) or B (1): the sense tells where the line's next edge must stand.
@@ -94,7 +100,7 @@ class Quadrature:
         """
         direction = self.direction
         self._suspect = self._other = None
-        if not self._known or not direction or self.last_ns - self.ring[self.c & 3] >= 4 * self._fast_ns:
+        if not self._known or not direction or self.last_ns - self._step_ns(4) >= 4 * self._fast_ns:
             self._known, self._first = False, None
             self._refit()
             return
@@ -108,7 +114,7 @@ class Quadrature:
         self._hole_from = self.c
         if skipped > 0:
             self.c += direction * skipped
-            self.ring[:] = [self.last_ns] * 4
+            self.ring[:] = [self.last_ns] * 16
         self._hole_to = self.c
         self._refit()
 
@@ -116,8 +122,8 @@ class Quadrature:
         """The lines were not watched: the phase is unknown."""
         self._known, self._first, self._suspect, self._other = False, None, None, None
         self.direction = 0
-        self.ring[:] = [NEVER] * 4
-        self.last_ns, self.cycle_ns = NEVER, -NEVER
+        self.ring[:] = [NEVER] * 16
+        self.last_ns = NEVER
         self._refit()
 
     def snapshot(self) -> dict[str, Any]:
@@ -129,6 +135,10 @@ class Quadrature:
         for name in _STATE:
             setattr(self, name, state[name])
         self.ring[:] = state["ring"]
+
+    def _step_ns(self, ago: int) -> int:
+        """Time of the step so many steps ago; 1 = the last."""
+        return self.ring[(self.c - ago * self.direction) & 15]
 
     def _ahead(self, boundary: int, c: int) -> int:
         """How many edges are missing, were this one the next in the present sense at count c (0 = it fits)."""
@@ -167,15 +177,13 @@ class Quadrature:
 
     def _turn_back(self, t: int) -> None:
         self.direction = -self.direction
-        self.ring[:] = [NEVER] * 4
+        self.ring[:] = [NEVER] * 16
         self._step(1, t)
 
     def _step(self, counts: int, t: int) -> None:
         """Go so many counts in the present sense, all of them now."""
         for _ in range(counts):
-            phase = self.c & 3
-            self.cycle_ns = t - self.ring[phase]
-            self.ring[phase] = t
+            self.ring[self.c & 15] = t
             self.c += self.direction
         self.last_ns = t
 
@@ -185,7 +193,7 @@ class Quadrature:
         if first is None or (boundary - first) & 1 == 0:
             return
         self._known, self._first = True, None
-        self.ring[:] = [NEVER] * 4
+        self.ring[:] = [NEVER] * 16
         if (boundary - first) & 3 == 1:
             self.direction, self._rotation = 1, (self.c + 1 - boundary) & 3
         else:

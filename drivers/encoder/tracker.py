@@ -371,7 +371,11 @@ class Tracker:
         span = t - self._free_from_ns
         gap = math.floor((self._free_from - self._base) * self.sense / self._pitch)
         self._free_end = None
-        if span > 0 and self._run_out.free_stretch(gap, abs(c - self._free_from) * self._rad / span):
+        if (
+            span > 0
+            and self._run_out.free_stretch(gap, abs(c - self._free_from) * self._rad / span)
+            and not self.flawed
+        ):
             self._obstruct(t, "late", facts)
 
     def _obstruct(self, t: int, why: str, facts: list[Fact]) -> None:
