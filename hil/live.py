@@ -10,6 +10,7 @@ import asyncio
 import time
 
 from hil import tables
+from hil.bench import MS
 from hil.contract import Contract
 from hil.expect import differences, read_expected
 from hil.floor import Chain, RigError
@@ -17,6 +18,8 @@ from hil.rig import Rig
 from hil.run import Outcome
 from hil.scenario import Scenario
 
+LATE_MS = 80
+"""A rig that is later than this may have shown the daemon what no table would."""
 RESULTS_S = 20.0
 """What the journal has must be with the consumer by then."""
 
@@ -45,7 +48,10 @@ async def play_live(scenario: Scenario) -> Outcome:
     except (RigError, TimeoutError) as error:
         wrong.append(str(error) or "a deadline passed")
     wrong += differences(read_expected(scenario.expected), told)
-    return Outcome(scenario=scenario.name, how="live", decisions=len(told), wrong=tuple(wrong))
+    late_ms = rig.late_ns // MS
+    if wrong and late_ms > LATE_MS:
+        wrong.insert(0, f"the rig was late by {late_ms} ms: this machine is too busy, a fault of the rig")
+    return Outcome(scenario=scenario.name, how="live", decisions=len(told), wrong=tuple(wrong), late_ms=late_ms)
 
 
 async def _results(rig: Rig, count: int) -> list[str]:

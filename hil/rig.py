@@ -61,6 +61,8 @@ class Rig:
         """Answers to the commands of scenarios."""
         self.failure: BaseException | None = None
         """Why the rig can go on no more."""
+        self.late_ns = 0
+        """How late the rig itself has been at worst: a fault of this machine, not of the product."""
         self.lamps: list[tuple[int, str, int]] = []
         """(CLOCK_MONOTONIC, lamp, level) of every switch."""
         self._chip_of = {line: chip for chip in self.chips.values() for line in chip.offsets}
@@ -167,8 +169,11 @@ class Rig:
 
     async def _pump(self) -> None:
         """Deliver what is due, every few milliseconds."""
+        before = time.monotonic_ns()
         while True:
             now = time.monotonic_ns()
+            self.late_ns = max(self.late_ns, now - before - round(TICK_S * SECOND))
+            before = now
             if not self._working:
                 self._pulses += self.bench.coast(now + AHEAD_NS)
             due: dict[int, list[Pulse]] = {}

@@ -23,6 +23,8 @@ class Outcome:
     """`virtual` or `live`."""
     decisions: int
     wrong: tuple[str, ...]
+    late_ms: int = 0
+    """How late a live rig was at worst."""
 
     @property
     def held(self) -> bool:

@@ -153,4 +153,4 @@ async def test_the_contract_refuses_what_is_not_in_it() -> None:
 def test_an_outcome_in_plain_data() -> None:
     outcome = Outcome(scenario="x", how="live", decisions=3, wrong=("a",))
     assert not outcome.held
-    assert outcome.plain() == {"scenario": "x", "how": "live", "decisions": 3, "wrong": ("a",)}
+    assert outcome.plain() == {"scenario": "x", "how": "live", "decisions": 3, "wrong": ("a",), "late_ms": 0}
