@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Final, ParamSpec, TypeVar
 
 from controller.clock import Clock
@@ -119,15 +118,6 @@ class Journal:
             except OSError as error:
                 raise self._unwritable(error) from error
             self._open = opened.pop_all()
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()
 
     # --- writing ---
 

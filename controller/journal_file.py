@@ -60,6 +60,9 @@ CREATE TABLE head(
   last_outbox INTEGER NOT NULL, sent INTEGER NOT NULL, boot TEXT NOT NULL, clean INTEGER NOT NULL) STRICT;
 """
 
+BUSY_S: Final = 5.0
+"""How long another program may hold the file before we say so."""
+
 SURROUNDINGS: Final = ("BUSY", "LOCKED", "READONLY", "FULL", "CANTOPEN", "PERM", "AUTH", "NOMEM", "IOERR_WRITE")
 """Errors that say nothing against the file itself."""
 
@@ -155,7 +158,7 @@ def digest(body: bytes) -> str:
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection for writing, as every one of them must be (field cases 98, 105). Raises sqlite3.Error."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_S)
     try:
         connection.text_factory = bytes
         mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
@@ -181,7 +184,7 @@ def reader(path: Path) -> sqlite3.Connection:
         raise JournalError(f"no journal {path}")
     lone = not path.with_name(path.name + "-wal").exists()
     options = "mode=ro&immutable=1" if lone else "mode=ro"
-    connection = sqlite3.connect(f"file:{quote(str(path))}?{options}", uri=True, isolation_level=None, timeout=5.0)
+    connection = sqlite3.connect(f"file:{quote(str(path))}?{options}", uri=True, isolation_level=None, timeout=BUSY_S)
     connection.text_factory = bytes
     try:
         connection.execute("SELECT * FROM sqlite_master").fetchone()

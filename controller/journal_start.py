@@ -168,7 +168,8 @@ class Start:
         with contextlib.closing(connect(fresh)) as connection:
             self._create(connection, beginning)
         if beginning.kept:
-            path.rename(self.folder / beginning.kept)
+            # Both names until the swap: a power cut in between must find a file, or the state would be lost with it.
+            (self.folder / beginning.kept).hardlink_to(path)
             if wal.exists():
                 wal.rename(self.folder / (beginning.kept + "-wal"))
         wal.unlink(missing_ok=True)  # of a file that is no more; it must not be replayed into another

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import random
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from controller import journal_file
 from controller.audit import verify
 from controller.highwater import NAME as HIGH
 from controller.highwater import HighWater, Mark
@@ -754,6 +756,100 @@ def test_a_journal_that_another_program_holds_is_tried_again(tmp_path: Path) -> 
             table.journal.tidy()
         tool.rollback()
         table.journal.commit(batch)
+
+
+def test_a_start_while_another_program_holds_the_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path) as table:
+        table.coup()
+    monkeypatch.setattr(journal_file, "BUSY_S", 0.01)
+    with contextlib.closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as tool:
+        tool.execute("PRAGMA locking_mode=EXCLUSIVE")
+        tool.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(JournalUnavailableError) as caught, opened(tmp_path):
+            pass
+        assert caught.value.reason == "locked"
+        tool.execute("COMMIT")
+    assert kept(tmp_path) == []
+    with opened(tmp_path) as table:
+        assert table.state.coup_no == 1
+
+
+def test_a_start_that_takes_too_long_to_examine_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path) as table:
+        for number in range(1500):
+            table.scribe.note("note", {"number": number})
+        table.commit()
+    monkeypatch.setattr(journal_file, "EXAMINE_NS", -1)
+    with opened(tmp_path) as table:
+        assert table.journal.found.reason == ""
+
+
+def test_a_power_cut_in_the_middle_of_the_swap_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path) as table:
+        table.coup()
+    sql(tmp_path, "UPDATE rows SET body = '{}' WHERE seq = 2")
+    rename = Path.rename
+
+    def cut(self: Path, target: Path) -> Path:
+        if self.name.endswith(".new"):
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", cut)
+        with pytest.raises(KeyboardInterrupt), opened(tmp_path):
+            pass
+    with opened(tmp_path) as table:
+        assert table.journal.found.reason == "damaged"
+        assert table.state.coup_no == 1
+
+
+def test_what_nobody_can_mend_ends_the_process(tmp_path: Path) -> None:
+    with opened(tmp_path, crash=True) as table:
+        table.coup()
+        table.journal._connection.close()
+        for work in (lambda: table.journal.mark_sent(1), table.journal.tidy, table.note, table.journal.close):
+            table.journal._sent = 1
+            with pytest.raises(JournalBrokenError):
+                work()
+        assert table.journal.trouble
+
+
+def test_a_mark_that_cannot_be_written_does_not_undo_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path, crash=True) as table:
+
+        def refused(*_: object) -> None:
+            raise OSError(errno.EROFS, "Read-only file system")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(HighWater, "note", refused)
+            patch.setattr(HighWater, "settle", refused)
+            table.coup()
+            assert "high-water" in table.journal.trouble
+            with pytest.raises(JournalUnavailableError, match="check the card"):
+                table.journal.tidy()
+        table.coup()
+        assert table.journal.trouble == ""
+        table.journal.tidy()
+
+
+def test_an_error_on_a_read_only_card_is_known_by_the_card(tmp_path: Path) -> None:
+    """The kernel makes a sick card read-only under an open file: SQLite then only tells of a failed write."""
+    with small_disk(tmp_path / "disk", "3m") as disk:
+        with opened(disk) as table:
+            pass
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        failed = sqlite3.OperationalError("disk I/O error")
+        failed.sqlite_errorname = "SQLITE_IOERR_WRITE"
+        judged = table.journal._judged(failed)
+        assert isinstance(judged, JournalUnavailableError)
+        assert judged.reason == "read_only"
+        failed.sqlite_errorname = "SQLITE_IOERR_FSYNC"
+        assert isinstance(table.journal._judged(failed), JournalBrokenError)
+    (tmp_path / "disk").rmdir()
+    failed.sqlite_errorname = "SQLITE_IOERR_WRITE"
+    assert isinstance(table.journal._judged(failed), JournalBrokenError)
+    assert table.journal.figures()["file_bytes"] == 0
 
 
 def test_a_state_folder_that_is_none_is_told(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 import contextlib
 import json
+import os
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -238,6 +240,36 @@ def test_an_altered_export(
     bad = verify_export(change(list(export(path, key))), key.public)
     assert bad is not None
     assert (bad.row, bad.reason) == (row, reason), bad
+
+
+@pytest.mark.parametrize(
+    "trailer", ['{"trailer": {}, "sig": ""}', '{"trailer": [], "sig": ""}', '{"trailer": {"key": ""}}']
+)
+def test_a_trailer_that_is_none(journal: tuple[Path, SigningKey], trailer: str) -> None:
+    path, key = journal
+    bad = verify_export([*list(export(path, key))[:-1], trailer])
+    assert bad is not None
+    assert bad.reason == "trailer"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_reader_without_rights_gets_a_clear_answer() -> None:
+    """Field case 89: a write-ahead log wants a reader who may write to the folder."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with opened(folder / "state", crash=True) as table:
+            table.coup()
+            shutil.copytree(folder / "state", folder / "copy")
+        (folder / "copy" / f"{NAME}-shm").unlink()
+        for path in (folder / "copy", *(folder / "copy").iterdir()):
+            path.chmod(0o755)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(JournalError, match="-wal wants a reader who may write"):
+                verify(folder / "copy" / NAME)
+        finally:
+            os.seteuid(0)
 
 
 def test_an_export_signed_by_a_stranger(journal: tuple[Path, SigningKey], tmp_path: Path) -> None:
