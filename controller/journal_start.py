@@ -169,7 +169,10 @@ class Start:
             self._create(connection, beginning)
         if beginning.kept:
             # Both names until the swap: a power cut in between must find a file, or the state would be lost with it.
-            (self.folder / beginning.kept).hardlink_to(path)
+            try:
+                (self.folder / beginning.kept).hardlink_to(path)
+            except OSError:  # a file system without links
+                path.rename(self.folder / beginning.kept)
             if wal.exists():
                 wal.rename(self.folder / (beginning.kept + "-wal"))
         wal.unlink(missing_ok=True)  # of a file that is no more; it must not be replayed into another

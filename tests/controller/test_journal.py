@@ -804,6 +804,20 @@ def test_a_power_cut_in_the_middle_of_the_swap_loses_nothing(tmp_path: Path, mon
         assert table.state.coup_no == 1
 
 
+def test_a_damaged_journal_on_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Path, target: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", refused)
+    with opened(tmp_path) as table:
+        table.coup()
+    sql(tmp_path, "UPDATE rows SET body = '{}' WHERE seq = 2")
+    with opened(tmp_path) as table:
+        assert table.journal.found.reason == "damaged"
+        assert table.state.coup_no == 1
+        assert len(kept(tmp_path)) == 1
+
+
 def test_what_nobody_can_mend_ends_the_process(tmp_path: Path) -> None:
     with opened(tmp_path, crash=True) as table:
         table.coup()
