@@ -409,7 +409,7 @@ class App:
     async def _rename(self, known: str) -> None:
         """The broker knows a result of our epoch that our journal does not: go on under a new epoch."""
         unsent: Sequence[Message] = await self._thread.call(self._journal.unsent, 0, 2**31)
-        if self._sequencer.pending_since_ns() is not None:
+        if self._sequencer.pending_now():
             return  # commit that first, then look again
         epoch = self._sequencer.scribe.change_epoch("older", f"the broker knows {known}", unsent)
         self._known_newer = None

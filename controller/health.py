@@ -76,6 +76,6 @@ class Reporter:
 def _task(report: Report, now_ns: int) -> wire.Task:
     return wire.Task(
         state=report.state,
-        beat_ms=max(0, now_ns - report.beat_ns) // 1_000_000,
+        beat_ms=None if report.beat_ns is None else max(0, now_ns - report.beat_ns) // 1_000_000,
         restarts=report.restarts,
     )

@@ -90,7 +90,6 @@ class Sequencer:
         self._inbox: deque[tuple[Fact, Answer | None]] = deque()
         self._entrance = asyncio.Lock()
         self._pending = 0
-        self._oldest_ns: int | None = None
         self._answers: list[tuple[Answer, tuple[Decision, ...]]] = []
         self._timers: dict[str, tuple[Armed, asyncio.TimerHandle]] = {}
         self._something = asyncio.Event()
@@ -164,6 +163,7 @@ class Sequencer:
             if not self._inbox:
                 self._quiet()
                 if self._closing:
+                    self._to_commit.set()
                     return
             self._something.clear()
             with contextlib.suppress(TimeoutError):
@@ -196,30 +196,28 @@ class Sequencer:
     def _row(self) -> None:
         self._pending += 1
         self.pending_peak = max(self.pending_peak, self._pending)
-        if self._oldest_ns is None:
-            self._oldest_ns = self._clock.mono_ns()
         self._to_commit.set()
 
     # what goes out
 
     async def something_to_commit(self) -> bool:
-        """Wait until a row is pending, at most `BEAT_S`."""
+        """Wait until a row is pending, or the sequencer has ended, at most `BEAT_S`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(BEAT_S):
                 await self._to_commit.wait()
-        return self._to_commit.is_set()
+        return self._pending > 0
 
     def take(self) -> Commit:
         """Everything that waits for the disk."""
         commit = Commit(self.scribe.batch(self.state, self._controller()), self.state, tuple(self._answers))
-        self._pending, self._oldest_ns, self._answers = 0, None, []
+        self._pending, self._answers = 0, []
         self._to_commit.clear()
         self._something.set()  # stepping may have waited for room
         return commit
 
-    def pending_since_ns(self) -> int | None:
-        """Since when the oldest row waits for the disk; None when none does."""
-        return self._oldest_ns
+    def pending_now(self) -> int:
+        """How many rows wait for the disk."""
+        return self._pending
 
     # timers
 

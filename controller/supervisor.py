@@ -37,8 +37,8 @@ class Report:
     """`running`, `waiting` (between restarts), `ended`."""
     restarts: int = 0
     last_error: str = ""
-    beat_ns: int = 0
-    """When it last said that it made progress."""
+    beat_ns: int | None = None
+    """When it last said that it made progress; None for one that never says so."""
 
 
 class Supervisor:
@@ -60,7 +60,7 @@ class Supervisor:
         return [
             f"{name} {(now - report.beat_ns) / 1e9:.1f} s"
             for name, report in self.reports.items()
-            if report.watched and now - report.beat_ns > limit_ns
+            if report.watched and report.beat_ns is not None and now - report.beat_ns > limit_ns
         ]
 
     def critical(self, group: asyncio.TaskGroup, name: str, run: Run, *, watched: bool = True) -> asyncio.Task[None]:
@@ -72,7 +72,7 @@ class Supervisor:
         self, group: asyncio.TaskGroup, name: str, run: Run, down: Callable[[str], Awaitable[None]] | None = None
     ) -> asyncio.Task[None]:
         """A task that is started anew when it ends; `down(why)` is told each time before the pause."""
-        self.reports[name] = Report(critical=False, watched=False, beat_ns=self._clock.mono_ns())
+        self.reports[name] = Report(critical=False, watched=False)
         return group.create_task(self._again(name, run, down), name=name)
 
     async def _must(self, name: str, run: Run) -> None:
