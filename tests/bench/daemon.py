@@ -22,6 +22,10 @@ RATE = 2000
 LOAD_S = 10.0
 EVENTS = 300
 LAMPS = 40
+PUSH = 1200
+"""Counts a second with which a hand turns the wheel in the wrong sense."""
+REST_S = 3.0
+"""The wheel is seen to stand, and the lamp is off again."""
 MS = 1_000_000
 DEADLINE_S = 20.0
 
@@ -58,6 +62,11 @@ class Wheel:
                 done += 1
             await asyncio.sleep(0.001)
 
+    async def run_out(self, sense: int) -> None:
+        """Slow down to rest: a wheel that stands at once is, for the decoder, a cut cable."""
+        for rate in (800, 500, 300, 200, 100, 60):
+            await self.turn(30, sense, rate)
+
 
 async def starts(rig: Rig) -> list[float]:
     """Seconds from the start of the process to READY=1, a few times."""
@@ -87,14 +96,12 @@ async def busy(rig: Rig, wheel: Wheel) -> tuple[float, float]:
     assert rig.daemon.process is not None
     pid = rig.daemon.process.pid
     shares = []
-    for turning in (True, False):
-        await asyncio.sleep(2)  # what came before is over
+    for load in (wheel.turn(int(RATE * LOAD_S), -1), asyncio.sleep(LOAD_S)):
         began, used = time.monotonic(), cpu_s(pid)
-        if turning:
-            await wheel.turn(int(RATE * LOAD_S), 1)
-        else:
-            await asyncio.sleep(LOAD_S)
+        await load
         shares.append(100 * (cpu_s(pid) - used) / (time.monotonic() - began))
+        await wheel.run_out(-1)
+        await asyncio.sleep(REST_S)
     return shares[0], shares[1]
 
 
@@ -116,24 +123,30 @@ async def events(rig: Rig) -> list[float]:
 
 
 async def lamps(rig: Rig, wheel: Wheel) -> list[float]:
-    """Milliseconds from the edge that shows the wrong sense to the lamp, one turn after the other."""
+    """Milliseconds from the edge that shows the wrong sense to the lamp, one turn after the other.
+
+    A turn is told after a quarter of it. The edges shortly before are sent one by one, far enough apart that only the
+    last one can have lit the lamp.
+    """
     took: list[float] = []
-    await wheel.turn(700, 1)
-    quarter = 0
+    quarter = 0  # counts after which the lamp came the last time
     while len(took) < LAMPS:
-        await asyncio.sleep(2.5)  # at rest again, and the lamp is off
+        await asyncio.sleep(REST_S)
         mark, sent = len(rig.lamps), 0
-        counts = max(0, quarter - 2)
-        await wheel.turn(counts, 1)
+        counts = max(0, quarter - 8)
+        await wheel.turn(counts, 1, PUSH)
         while not (lit := [at for at, lamp, level in rig.lamps[mark:] if lamp == "sens" and level]):
             sent = time.monotonic_ns()
             wheel.step(1, sent)
             counts += 1
-            assert counts < 2000, "the lamp does not come"
-            await asyncio.sleep(0.02 if quarter else 0.001)
-        if quarter:
-            took.append((lit[0] - sent) / MS)
-        quarter = counts
+            await asyncio.sleep(0.015 if quarter else 0.001)
+            if counts > 1000:  # the first actuation of all is free
+                break
+        else:
+            if quarter:
+                took.append((lit[0] - sent) / MS)
+            quarter = counts
+        await wheel.run_out(1)
     return took
 
 
