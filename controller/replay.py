@@ -78,9 +78,14 @@ class Pipeline:
         self._lines = {line: role for role, device in config.devices.items() for line in device.lines}
 
     def restore(self, drivers: Mapping[str, Any]) -> None:
-        """Thaw the decoders of these roles."""
+        """Thaw the decoders of these roles; raises ReplayError."""
         for role, snapshot in drivers.items():
-            self.role(role, "drivers").decoder.restore(snapshot)
+            entry = self.role(role, "drivers")
+            try:
+                entry.decoder.restore(snapshot)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                what = f"is no snapshot of a device of family {entry.device.family.name}"
+                raise ReplayError(f"drivers.{role}: {what}: {error!r}") from error
 
     def snapshots(self) -> dict[str, Any]:
         """Every decoder frozen, by role."""
@@ -193,7 +198,7 @@ def _pipeline(header: Mapping[str, Any], path: Path | None) -> Pipeline:
     config = load_for_replay(header, path)
     state = decode_state(header["state"], config.game) if header.get("state") is not None else None
     pipeline = Pipeline(config, state)
-    drivers = header.get("drivers") or {}
+    drivers = header.get("drivers", {})
     if not isinstance(drivers, dict):
         raise ReplayError("drivers: must be an object of decoder snapshots by role")
     pipeline.restore(drivers)
