@@ -181,12 +181,13 @@ async def install(vm: Vm, folder: Path, table: Mapping[str, Any]) -> None:
         mv {HOME}/site/bin/* {HOME}/venv/bin/
         mv {HOME}/site/* {HOME}/venv/lib/python3.11/site-packages/
         sed -i '1s|^#!.*|#!{HOME}/venv/bin/python|' {HOME}/venv/bin/table-controller {HOME}/venv/bin/tablectl
-        cp {HOME}/systemd/table-controller.service /etc/systemd/system/
-        cp {HOME}/systemd/sysusers.d/* /etc/sysusers.d/
+        cd {HOME}
+        install -Dm644 -t /etc/systemd/system systemd/table-controller.service
+        install -Dm644 -t /etc/sysusers.d systemd/sysusers.d/table-controller.conf
+        install -Dm644 -t /etc/tmpfiles.d systemd/tmpfiles.d/table-controller.conf
+        install -Dm644 -t /etc/udev/rules.d systemd/90-table.rules
         systemd-sysusers
-        cp {HOME}/systemd/tmpfiles.d/* /etc/tmpfiles.d/
         systemd-tmpfiles --create table-controller.conf
-        cp {HOME}/systemd/90-table.rules /etc/udev/rules.d/
         udevadm control --reload
         udevadm trigger
         udevadm settle
@@ -329,8 +330,9 @@ def main() -> int:
         vm = Vm(options.rig)
         with tempfile.TemporaryDirectory(prefix="vm-") as folder:
             asyncio.run(prove(vm, Path(folder), proof))
-    except (RigError, OSError, json.JSONDecodeError) as error:
-        proof.check(str(error), "", False)
+    except* (RigError, OSError, json.JSONDecodeError) as errors:
+        for error in errors.exceptions:
+            proof.check(f"the proof itself: {error}", repr(error), False)
     print(f"{proof.held} held, {proof.failed} did not")
     return 1 if proof.failed else 0
 
