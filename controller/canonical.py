@@ -32,9 +32,13 @@ def compact(value: object) -> bytes:
 def parse(data: bytes | str) -> object:
     """The value of a JSON text with the same restrictions as `canonical` (spaces and key order are free)."""
     try:
-        return json.loads(
-            data, parse_float=_refuse_number, parse_constant=_refuse_number, object_pairs_hook=_without_duplicates
+        text = data if isinstance(data, str) else data.decode()
+        value: object = json.loads(
+            text, parse_float=_refuse_number, parse_constant=_refuse_number, object_pairs_hook=_without_duplicates
         )
+        if "\\u" in text:  # an escape can spell half a character, which has no bytes
+            canonical(value)
+        return value
     except UnicodeDecodeError as error:
         raise CanonicalError(f"not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:

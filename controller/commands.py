@@ -14,7 +14,6 @@ another key the canonical bytes of the same `cmd` without `args.second`; then th
 from __future__ import annotations
 
 import base64
-import binascii
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +32,8 @@ from rules.words import text
 
 MAX_BYTES: Final = 16_384
 """A command is a few hundred bytes; anything near this is no command."""
+DEEPEST: Final = 16
+"""Lists and objects within each other; what is deeper cannot be stored for certain."""
 FUTURE: Final = timedelta(seconds=30)
 """How far the sender's clock may be ahead of ours."""
 KEPT: Final = 256
@@ -234,6 +235,7 @@ class Authoriser:
             raise Refusal("malformed", text("cmd_too_long", size=len(payload), most=MAX_BYTES))
         try:
             value = parse(payload)
+            _bounded(value, DEEPEST)
             signed = value["cmd"] if isinstance(value, dict) and isinstance(value.get("cmd"), dict) else {}
             claim.id = signed["id"] if isinstance(signed.get("id"), str) else None
             claim.name, claim.by = str(signed.get("name", ""))[:64], str(signed.get("operator", ""))[:64]
@@ -260,7 +262,7 @@ class Authoriser:
         role, public = self._keys[key]
         try:
             public.verify(base64.b64decode(sig, validate=True), canonical(signed))
-        except (InvalidSignature, binascii.Error):
+        except (InvalidSignature, ValueError):  # ValueError: no base64
             raise Refusal("bad_signature", text("cmd_bad_signature", key=key)) from None
         return role
 
@@ -380,12 +382,25 @@ class Commands:
 
 
 def _moment(label: str) -> datetime:
-    """An RFC 3339 label as a moment; Refusal when no calendar has it."""
+    """An RFC 3339 label as a moment; Refusal when no calendar has it, or not the day after."""
     try:
-        return datetime.fromisoformat(label).astimezone(UTC)
+        moment = datetime.fromisoformat(label).astimezone(UTC)
+        _ = moment + timedelta(days=1)  # the end of its validity must be a moment too
+        return moment
     except (ValueError, OverflowError) as error:
         raise Refusal("malformed", text("cmd_malformed", why=error)) from None
 
 
 def _person(name: str) -> str:
     return " ".join(name.casefold().split())
+
+
+def _bounded(value: object, depth: int) -> None:
+    """Raise CanonicalError for what is nested deeper than `depth` or no 64-bit number: no consumer could read it."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise CanonicalError("a number of more than 64 bits")
+    if isinstance(value, dict | list):
+        if depth == 0:
+            raise CanonicalError(f"nested deeper than {DEEPEST}")
+        for inner in value.values() if isinstance(value, dict) else value:
+            _bounded(inner, depth - 1)

@@ -188,6 +188,7 @@ class Scribe:
     # --- rows and messages ---
 
     def _row(self, kind: str, at_ns: int, body: Mapping[str, Any]) -> None:
+        spelled = canonical(body)  # first: what cannot be spelled takes no number
         self._seq += 1
         self._number = 0
         self._place = Place(
@@ -207,7 +208,7 @@ class Scribe:
                 at_ns=at_ns,
                 time=self._label(at_ns),
                 clock_synchronised=self._place.clock_synchronised,
-                body=canonical(body),
+                body=spelled,
             )
         )
 

@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 
 from controller import wire
 from controller.clock import Clock, rfc3339
-from controller.commands import BURST, COMMANDS, KEPT, MAX_BYTES, Authorised, Authoriser, Commands, Heard, Peer, Refusal
+from controller.commands import (
+    BURST,
+    COMMANDS,
+    DEEPEST,
+    KEPT,
+    MAX_BYTES,
+    Authorised,
+    Authoriser,
+    Commands,
+    Heard,
+    Peer,
+    Refusal,
+)
 from rules.facts import Commanded
 from tests import people
 from tests.people import CHEF, COMITE, CROUPIER, TECHNICIEN, Person, seconds_ago
@@ -109,6 +121,17 @@ def made(payload: Payload) -> bytes:
 UNSIGNED = {"cmd": COMITE.command("open"), "key": "", "sig": ""}
 
 
+def with_args(args: bytes, key: bytes = b"comite-1", sig: bytes = b"") -> bytes:
+    """An envelope whose `args` are these very bytes."""
+    command = json.dumps(COMITE.command("open")).encode().replace(b"{}", args)
+    return b'{"cmd": %s, "key": "%s", "sig": "%s"}' % (command, key, sig)
+
+
+def nested(depth: int) -> bytes:
+    """An envelope with lists within lists in `args`, `depth` levels of both."""
+    return with_args(b'{"x": %s}' % (b"[" * (depth - 1) + b"]" * (depth - 1)))
+
+
 @pytest.mark.parametrize(
     ("payload", "how", "code"),
     [
@@ -119,6 +142,15 @@ UNSIGNED = {"cmd": COMITE.command("open"), "key": "", "sig": ""}
         pytest.param(b'{"cmd": 3}', {}, "malformed", id="cmd is a number"),
         pytest.param(b'{"cmd": {"id": 3}}', {}, "malformed", id="id is a number"),
         pytest.param(b"[" * 5000, {}, "malformed", id="nested"),
+        pytest.param(nested(DEEPEST - 2), {}, "unsigned", id="as deep as allowed"),
+        pytest.param(nested(DEEPEST - 1), {}, "malformed", id="too deep to be stored"),
+        pytest.param(with_args(b'{"x": 9223372036854775808}'), {}, "malformed", id="a number of 65 bits"),
+        pytest.param(with_args(b'{"x": "\\ud800"}'), {}, "malformed", id="half a character"),
+        pytest.param(with_args(b'{"\\ud800": 1}'), {}, "malformed", id="half a character as a name"),
+        pytest.param(b'{"cmd": {"id": "\\ud800", "operator": "\\udfff"}}', {}, "malformed", id="half an id"),
+        pytest.param(with_args(b"{}", key=b"\\ud800"), {}, "malformed", id="half a key"),
+        pytest.param(with_args(b"{}").decode().encode("utf-16"), {}, "malformed", id="UTF-16"),
+        pytest.param(with_args(b"{}", sig="\xe9".encode() * 40), {}, "bad_signature", id="a signature with accents"),
         pytest.param(b'{"cmd": 1e9}', {}, "malformed", id="a float"),
         pytest.param(lambda: COMITE.envelope("open", {"x": "y" * MAX_BYTES}), {}, "malformed", id="too long"),
         pytest.param(lambda: COMITE.envelope("open", valid_s=301), {}, "malformed", id="valid for too long"),
@@ -126,6 +158,9 @@ UNSIGNED = {"cmd": COMITE.command("open"), "key": "", "sig": ""}
         pytest.param(lambda: COMITE.envelope("open", issued_at="yesterday"), {}, "malformed", id="no time"),
         pytest.param(
             lambda: COMITE.envelope("open", issued_at="2026-13-01T00:00:00Z"), {}, "malformed", id="no such day"
+        ),
+        pytest.param(
+            lambda: COMITE.envelope("open", issued_at="9999-12-31T23:59:59Z"), {}, "malformed", id="the last day"
         ),
         pytest.param(lambda: COMITE.envelope("open", surplus=1), {}, "malformed", id="unknown field"),
         pytest.param(lambda: COMITE.envelope("open", operator=""), {}, "malformed", id="nobody"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from controller.canonical import canonical
+from controller.canonical import CanonicalError, canonical
 from controller.journal_file import JournalError
 from controller.results import COUPS_KNOWN, Told, event_of_fact, first_fault
 from controller.signing import key_of
@@ -199,6 +199,15 @@ def test_the_controllers_own_events(tmp_path: Path) -> None:
     assert row.row.kind == "alarms"
     assert first["data"] == {"active": True}
     assert (first["id"], second["id"]) == (f"{first['epoch']}/{seq}.1", f"{first['epoch']}/{seq}.2")
+
+
+def test_what_has_no_canonical_bytes_takes_no_number(tmp_path: Path) -> None:
+    with opened(tmp_path) as table:
+        before = table.scribe.seq
+        with pytest.raises(CanonicalError):
+            table.scribe.note("note", {"half a character": "\ud800"})
+        assert table.scribe.seq == before
+        assert [row.seq for row in table.note().rows] == [before + 1]
 
 
 def test_maintenance_is_marked(tmp_path: Path) -> None:
