@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from hil.floor import RigError, end
+from hil.floor import RigError, end, mortal
 
 
 def program(name: str, module: str) -> list[str]:
@@ -49,6 +49,7 @@ class Daemon:
             notify.bind(str(address))
             with self.log.open("ab") as log:
                 self.process = await asyncio.create_subprocess_exec(
+                    *mortal(),
                     *program("table-controller", "controller"),
                     *("run", "--config", str(self.config)),
                     stdin=asyncio.subprocess.DEVNULL,

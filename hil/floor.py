@@ -46,6 +46,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def mortal() -> tuple[str, ...]:
+    """Words before a command that let it die with this process, however that dies (util-linux; else nothing)."""
+    setpriv = shutil.which("setpriv")
+    return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
+
+
 class Broker:
     """A private Mosquitto on loopback; keeps its port and what it stored over restarts."""
 
@@ -70,6 +76,7 @@ class Broker:
         config.write_text("\n".join(lines) + "\n")
         with (self.folder / "mosquitto.log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
+                *mortal(),
                 program,
                 "-c",
                 str(config),

@@ -44,7 +44,7 @@ def test_a_scenario_reads(tmp_path: Path) -> None:
         (', press = "rien_ne_va_plus"', "", "exactly one of press, say"),
         ('press = "rien_ne_va_plus"', 'kill = "daemon"', "kill and broker need `live = true`"),
         ("[[play]]", 'noise = "L9"\n[[play]]', "noise: 'L9' is not one of: clean, L0"),
-        ("[[play]]", "[[play]]\nthrow = {}", "only one of spin, drawn, throw"),
+        ("[[play]]", "[[play]]\nthrow = {}", "only one of spin, drawn, hand, throw"),
         ('table = "roue-de-la-chance"', "", "table: missing"),
     ],
 )
