@@ -14,6 +14,7 @@ another key the canonical bytes of the same `cmd` without `args.second`; then th
 from __future__ import annotations
 
 import base64
+import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -202,6 +203,8 @@ class Authoriser:
         `name` is that of the topic and `peer` None; on the local socket `peer` is known and `name` None.
         """
         if retained:
+            with contextlib.suppress(Refusal):
+                self._read(payload, claim)  # so that the reply names the command
             raise Refusal("retained", text("cmd_retained"))
         envelope, signed = self._read(payload, claim)
         command = envelope.cmd

@@ -112,6 +112,7 @@ class Floor:
         self._down = asyncio.Event()
         self._stopping = False
         self._births = 0
+        self._mode = ""
         self._known: bytes | None = None
         """The broker's own result/last, as it came after the subscription."""
         self._command_path: CommandPath = "untested"
@@ -162,6 +163,12 @@ class Floor:
         self._epoch = epoch
         if self._kept["status"].payload is not None:
             self._stand("status", self._presence("online", "epoch_changed"))
+
+    def mode(self, mode: str) -> None:
+        """Mark our presence (`maintenance`) as long as `mode` is not empty."""
+        self._mode = mode
+        if self._kept["status"].payload is not None:
+            self._stand("status", self._presence("online", mode or "in_service"))
 
     def sample(self, role: str, take: Callable[[], Mapping[str, Any]], for_s: float, every_ms: int) -> float:
         """Send `diag/<role>` for a limited time, in place of an earlier request; answers the seconds granted."""
@@ -245,7 +252,7 @@ class Floor:
         """
         self._greeting = False
         status = self._kept["status"]
-        status.payload = self._presence("online", "reconnected" if self._births else "started")
+        status.payload = self._presence("online", self._mode or ("reconnected" if self._births else "started"))
         status.due, status.not_before = True, 0.0
         await self._renew("status", status)
         self._births += 1

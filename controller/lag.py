@@ -10,6 +10,7 @@ import asyncio
 import logging
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
@@ -28,8 +29,8 @@ WINDOW_NS: Final = 10 * 10**9
 class LagMeter:
     """Runs inside the loop's thread; `run` is a task."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, beat: Callable[[], None]) -> None:
+        self._clock, self._beat = clock, beat
         self._due_ns = 0
         self._worst_ns, self._worst_before_ns, self._window_ns = 0, 0, 0
         self._culprit = ""
@@ -53,6 +54,7 @@ class LagMeter:
             while True:
                 await asyncio.sleep(TICK_S)
                 self._ticked(self._clock.mono_ns())
+                self._beat()
         finally:
             self._stop.set()
             watcher.join()

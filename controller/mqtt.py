@@ -59,10 +59,18 @@ def client_id(base: str, machine: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A filter, and whether kept messages come again at each connection."""
+    """A filter, and whether kept messages come again at each connection.
+
+    Where they do not, a message that its sender wants kept says so the first time already (field case 40).
+    """
 
     topic: str
     kept_each_time: bool = True
+
+    def options(self) -> SubscribeOptions:
+        """As MQTT 5 says it."""
+        each_time = self.kept_each_time
+        return SubscribeOptions(qos=1, retainAsPublished=not each_time, retainHandling=0 if each_time else 1)
 
 
 class Link:
@@ -248,10 +256,7 @@ class Link:
 
     async def _subscribed(self, connection: Connection) -> None:
         """Every filter, at every connection (field case 7); a refused one raises an alarm and the rest goes on."""
-        wanted = [
-            (entry.topic, SubscribeOptions(qos=1, retainHandling=0 if entry.kept_each_time else 1))
-            for entry in self._subscriptions
-        ]
+        wanted = [(entry.topic, entry.options()) for entry in self._subscriptions]
         _, mid = connection.client.subscribe(wanted)
         if mid is None:
             raise Ended("cannot subscribe")

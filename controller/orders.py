@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from controller import wire
-from controller.alarms import AlarmBook
 from controller.clock import Clock
 from controller.commands import COMMANDS, Authorised
+from controller.commits import Commits
 from controller.instruments import Instruments
+from controller.logs import set_level
+from controller.recorder import Recorder
 from controller.sequencer import Sequencer
+from controller.standing import Standing, plain
 from rules.decisions import Decision, Ignored, Refused
 from rules.facts import Announced, Fact
 from rules.words import text
@@ -27,54 +29,38 @@ SHOWN_MAX: Final = 20
 LEVELS: Final = ("debug", "info", "warning", "error")
 
 
+class Sample(Protocol):
+    """Sends live samples of a device for a limited time; answers the seconds granted."""
+
+    def __call__(self, role: str, take: Callable[[], Mapping[str, Any]], for_s: float, every_ms: int) -> float:
+        """`take` makes one sample."""
+        ...
+
+
 class Refuse(Exception):  # noqa: N818
     """A command of the controller's own cannot be carried out; the text says why."""
-
-
-class Doing(Protocol):
-    """What the composer does for commands."""
-
-    async def replay(self, after_seq: int, limit: int) -> tuple[Sequence[bytes], int]:
-        """Results after `seq`, sent again on `result`; their bodies and how many the broker has taken."""
-        ...
-
-    def sample(self, role: str, seconds: float, every_ms: int) -> float:
-        """Send live samples of a device; the seconds granted."""
-        ...
-
-    async def record(self) -> Path:
-        """Write a flight record now; raises OSError or TimeoutError."""
-        ...
-
-    def maintain(self, on: bool, by: str) -> str:
-        """Enter or leave maintenance; why not, or empty."""
-        ...
-
-    def alarm_changed(self, alarm: wire.Alarm, by: str) -> None:
-        """An alarm was acknowledged."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Body of `state`."""
-        ...
-
-    def health(self) -> dict[str, Any]:
-        """Body of `health`."""
-        ...
-
-    def log_level(self, level: str) -> None:
-        """Log from this level on."""
-        ...
 
 
 class Orders:
     """`execute` is what `controller.commands.Commands` calls."""
 
     def __init__(
-        self, *, sequencer: Sequencer, instruments: Instruments, alarms: AlarmBook, clock: Clock, doing: Doing
+        self,
+        *,
+        sequencer: Sequencer,
+        instruments: Instruments,
+        standing: Standing,
+        commits: Commits,
+        recorder: Recorder,
+        sample: Sample,
+        health: Callable[[], wire.Health],
+        mode: Callable[[str], None],
+        clock: Clock,
     ) -> None:
-        self._sequencer, self._instruments, self._alarms = sequencer, instruments, alarms
-        self._clock, self._doing = clock, doing
+        """`sample` sends live samples (`Floor.sample`); `mode` marks the table's presence (`Floor.mode`)."""
+        self._sequencer, self._instruments, self._standing = sequencer, instruments, standing
+        self._commits, self._recorder, self._sample, self._report = commits, recorder, sample, health
+        self._mode, self._clock = mode, clock
         self._own: Mapping[str, Callable[[Authorised], Awaitable[tuple[str, dict[str, Any]]]]] = {
             "ack": self._ack,
             "last_coup": self._last_coup,
@@ -132,16 +118,14 @@ class Orders:
     async def _ack(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         _only(command, "name")
         try:
-            alarm = self._alarms.ack(_word(command, "name"), command.by, self._clock.utc())
+            self._standing.ack(_word(command, "name"), command.by)
         except LookupError as error:
             raise Refuse(str(error.args[0])) from error
-        if alarm is not None:
-            self._doing.alarm_changed(alarm, command.by)
         return "", {}
 
     async def _replay(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         _only(command, "after_seq")
-        results, sent = await self._doing.replay(_number(command, "after_seq", 0, 0, 2**63 - 1), RESULTS_MAX)
+        results, sent = await self._commits.replay(_number(command, "after_seq", 0, 0, 2**63 - 1), RESULTS_MAX)
         shown = [dict(wire_body(payload)) for payload in results[:SHOWN_MAX]]
         return "", {
             "results": len(results),
@@ -153,19 +137,18 @@ class Orders:
 
     async def _state(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         _only(command)
-        return "", self._doing.state()
+        return "", self._standing.state_body()
 
     async def _health(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         _only(command)
-        return "", self._doing.health()
+        return "", plain(self._report())
 
     async def _diag(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         _only(command, "role", "seconds", "every_ms")
         role = self._role(command)
-        seconds = self._doing.sample(
-            role, _number(command, "seconds", 10, 1, 300), _number(command, "every_ms", 200, 100, 10_000)
-        )
-        return "", {"role": role, "seconds": int(seconds), "now": self._instruments.sample(role)}
+        seconds, every_ms = _number(command, "seconds", 10, 1, 300), _number(command, "every_ms", 200, 100, 10_000)
+        granted = self._sample(role, lambda: self._instruments.sample(role), seconds, every_ms)
+        return "", {"role": role, "seconds": int(granted), "now": self._instruments.sample(role)}
 
     async def _selftest(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         """A device's own test where it has one; else what the controller finds wrong with itself."""
@@ -176,7 +159,7 @@ class Orders:
                 return self._instruments.command(role, "selftest", {}), {"role": role}
             except ValueError as error:
                 raise Refuse(str(error)) from error
-        health = self._doing.health()
+        health = plain(self._report())
         troubles = [f"{role}: {d['state']}" for role, d in health["devices"].items() if d["state"] in ("lost", "stale")]
         troubles += [f"task {name}: {t['state']}" for name, t in health["tasks"].items() if t["state"] != "running"]
         troubles += [f"journal: {health['journal']['trouble']}"] if health["journal"].get("trouble") else []
@@ -206,7 +189,7 @@ class Orders:
     async def _record(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         _only(command)
         try:
-            path = await self._doing.record()
+            path = await self._recorder.record(self._sequencer.wake)
         except OSError as error:
             raise Refuse(f"{error.filename}: {error.strerror}") from error
         return path.name, {"file": str(path)}
@@ -222,7 +205,7 @@ class Orders:
         level = _word(command, "level")
         if level not in LEVELS:
             raise Refuse(text("cmd_argument", name="level", allowed=", ".join(LEVELS)))
-        self._doing.log_level(level)
+        set_level(level)
         return "", {"level": level}
 
     async def _maintenance(self, command: Authorised) -> tuple[str, dict[str, Any]]:
@@ -230,9 +213,10 @@ class Orders:
         on = command.args.get("on")
         if not isinstance(on, bool):
             raise Refuse(text("cmd_argument", name="on", allowed="true, false"))
-        why_not = self._doing.maintain(on, command.by)
+        why_not = self._standing.maintain(on, command.by)
         if why_not:
             raise Refuse(why_not)
+        self._mode("maintenance" if on else "")
         return "", {"maintenance": on}
 
     def _role(self, command: Authorised) -> str:
