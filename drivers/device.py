@@ -8,6 +8,7 @@ never overtakes input that already waits in the kernel.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
@@ -118,6 +119,8 @@ async def readable(fd: int, until_ns: int | None = None) -> bool:
 
 GATHER_NS: Final = 4_000_000
 """A stream of edges is read this often and not at each edge; a lone edge after a pause is read at once."""
+CHECK_NS: Final = 1_000_000_000
+"""Contacts are asked for their level this often, where the chip can be asked: a lost edge is found (case 55)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +147,23 @@ class LineChip:
         self.state: Literal["lost", "ok"] = "lost"
         self.why = "not opened yet"
         """What keeps the chip from us, for people; empty while it is open."""
-        self.counts = {"edges": 0, "reads": 0, "foreign": 0, "opens": 0}
+        self.counts = {"edges": 0, "reads": 0, "foreign": 0, "opens": 0, "made_up": 0}
         self._inputs = {name: line for device in devices.values() for name, line in device.lines.items()}
         self._outputs = dict(outputs)
         self._wanted = dict.fromkeys(outputs, False)
+        self.devices = {role: device.decoder for role, device in devices.items()}
         self._feeders = {role: Feeder(role, device.decoder, emit, tap) for role, device in devices.items()}
         self._of_offset = {
             line.offset: (self._feeders[role], name)
             for role, device in devices.items()
             for name, line in device.lines.items()
         }
+        self._contacts = {
+            line.offset: 0 for device in devices.values() if len(device.lines) == 1 for line in device.lines.values()
+        }
+        """The level of every device of one line after its newest edge; more lines make a signal too fast to ask for."""
         self._port: LinePort | None = None
+        self._read_ns = self._check_ns = 0
         self._backoff = Backoff()
 
     async def run(self) -> None:
@@ -177,13 +186,18 @@ class LineChip:
         try:
             self._switch(self._wanted)
             now = time.monotonic_ns()
+            self._check_ns = now + CHECK_NS
+            self._contacts = dict.fromkeys(self._contacts, 0)
             for feeder in self._feeders.values():
                 await feeder.opened(now)
+            await self._make_up(self._port.levels(), now)
             while True:
                 await self._turn(self._port)
         except LineError as error:
             await self._lose(str(error), "unplugged")
         finally:
+            with contextlib.suppress(LineError):  # dark when we are not there to mean it
+                self._port.write({output.offset: False for output in self._outputs.values()})
             self._port.close()
             self._port = None
 
@@ -206,29 +220,58 @@ class LineChip:
 
     async def _turn(self, port: LinePort) -> None:
         """Wait for edges or for a decoder that is due; read, feed, then tick."""
-        due = min((at for feeder in self._feeders.values() if (at := feeder.due_ns()) is not None), default=None)
-        if port.fd >= 0:
-            await readable(port.fd, due)
-        else:
+        dues = [due for feeder in self._feeders.values() if (due := feeder.due_ns()) is not None]
+        if self._contacts:
+            dues.append(self._check_ns)
+        due = min(dues, default=None)
+        if port.fd < 0:
             await asyncio.sleep(3600 if due is None else max(0, due - time.monotonic_ns()) / 1e9)
+        elif await readable(port.fd, due):
+            early_ns = self._read_ns + GATHER_NS - time.monotonic_ns()
+            if early_ns > 0:
+                await asyncio.sleep(early_ns / 1e9)
         now = time.monotonic_ns()
-        events = port.read()
-        if events:
-            await self._dispatch(events)
+        await self._read(port)
+        if now >= self._check_ns:
+            self._check_ns = now + CHECK_NS
+            await self._check(port)
         for feeder in self._feeders.values():
             await feeder.tick(now)
-        if len(events) > 1:
-            await asyncio.sleep((now + GATHER_NS - time.monotonic_ns()) / 1e9)
+
+    async def _read(self, port: LinePort) -> set[int]:
+        """Feed what has come; the offsets on which something has."""
+        events = port.read()
+        if events:
+            self._read_ns = time.monotonic_ns()
+            await self._dispatch(events)
+        return {event.offset for event in events}
+
+    async def _check(self, port: LinePort) -> None:
+        """Ask for the levels of the contacts; one on which an edge comes meanwhile needs no answer."""
+        levels, now = port.levels(), time.monotonic_ns()
+        moved = await self._read(port)
+        await self._make_up({offset: level for offset, level in levels.items() if offset not in moved}, now)
+
+    async def _make_up(self, levels: Mapping[int, int], now_ns: int) -> None:
+        """Feed an edge for every contact that is not as its newest edge left it."""
+        for offset, before in list(self._contacts.items()):
+            if levels.get(offset, before) != before:
+                self.counts["made_up"] += 1
+                await self._dispatch([Event(now_ns, 0, offset, levels[offset], 0)])
 
     async def _dispatch(self, events: Sequence[Event]) -> None:
         """Feed runs of edges of one device at a time, so that the order between devices is kept."""
         self.counts["reads"] += 1
         self.counts["edges"] += len(events)
+        for event in events:
+            if event.offset in self._contacts:
+                self._contacts[event.offset] = event.level
         for feeder, run in groupby(events, key=self._whose):
             if feeder is None:
                 self.counts["foreign"] += len(list(run))
                 continue
-            await feeder.edges([Edge(self._of_offset[e.offset][1], e.level, e.at_ns, e.line_seqno) for e in run])
+            edges = [Edge(self._of_offset[e.offset][1], e.level, e.at_ns, e.line_seqno) for e in run]
+            await feeder.edges(edges)
 
     def _whose(self, event: Event) -> Feeder[EdgeDecoder] | None:
         entry = self._of_offset.get(event.offset)

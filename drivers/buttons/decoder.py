@@ -53,6 +53,7 @@ class Contact:
         self._last_ns = 0
         self._stuck_at_ns: int | None = None
         self._seq = 0
+        self._opened_ns = -1
         self._lost = ""
         self._last_fact_ns: int | None = None
         self._counts = {"edges": 0, "presses": 0, "pulses": 0, "gaps": 0}
@@ -98,7 +99,7 @@ class Contact:
             kind = LidClosed if self._settled else LidOpened
             return [kind(at_ns=at_ns, source=self._role)]
         self._stuck_at_ns = at_ns + self._options.stuck_s * 1000 * MS if self._settled else None
-        if not self._settled:
+        if not self._settled or at_ns == self._opened_ns:
             return []
         self._counts["presses"] += 1
         return [Announced(at_ns=at_ns, source=self._role, code=self._role.removeprefix(PREFIX))]
@@ -108,8 +109,12 @@ class Contact:
         return [Doubtful(at_ns=at_ns, source=self._role, device=self._role, why="stuck")]
 
     def opened(self, at_ns: int) -> list[Fact]:
-        """The chip is open (again): the contact is taken to be open until an edge tells otherwise."""
+        """The chip is open (again): the contact is taken to be open until an edge tells otherwise.
+
+        An edge at this very instant is not one, but how the contact was found: a button held down was not pressed now.
+        """
         self._seq = 0
+        self._opened_ns = at_ns
         if not self._lost:
             return []
         self._lost = ""
@@ -143,4 +148,14 @@ class Contact:
         return {"level": self._level, "settled": self._settled, **self._counts}
 
 
-_STATE: Final = ("_settled", "_level", "_since_ns", "_last_ns", "_stuck_at_ns", "_seq", "_lost", "_last_fact_ns")
+_STATE: Final = (
+    "_settled",
+    "_level",
+    "_since_ns",
+    "_last_ns",
+    "_stuck_at_ns",
+    "_seq",
+    "_opened_ns",
+    "_lost",
+    "_last_fact_ns",
+)

@@ -24,8 +24,9 @@ _STORM: Final = 300
 _STORM_NS: Final = 1_666_667
 """At rest: so many edges of one line alone, closer than this; nothing trembles so fast (field case 64: 400/s)."""
 _CEASED_NS: Final = 100 * MS
-_CEASED_RAD_S: Final = 0.3
+_CEASED_RAD_S: Final = 0.6
 """Edges that end at more than this, without slowing down before, mean that the cable is out."""
+_PARTING_NS: Final = 5 * MS
 _NOISY: Final = 3
 _USELESS: Final = 20
 """Impossible edges in one turn: a doubt, and the end of belief."""
@@ -260,11 +261,13 @@ class Encoder:
             odd, lost = self._quadrature.judge(code, t)
             if odd:
                 self._count_odd(odd, t, facts)
-            if lost:
-                self._count_lost(lost, t, facts if moving else None)
+            if lost:  # the sense of a cylinder does not hang on one edge whose place is certain
+                self._count_lost(lost, t, facts if moving and (self._options.pegs or lost > 1) else None)
             self._alone_c = self._quadrature.c
         if self._quadrature.c != before:
             self._go_on(t, facts)
+        else:
+            self._plan()
 
     # --- the index ---
 
@@ -404,14 +407,28 @@ class Encoder:
             dues.append((tracker.moved_ns + self._stop_ns, "stop"))
         if tracker.slow_due_ns is not None:
             dues.append((tracker.slow_due_ns, "slow"))
-        if tracker.sense and not self._why and silent and self._quadrature.broke_off(self._ceased_cycle_ns):
+        if tracker.sense and not self._why and silent and self._broke_off():
             dues.append((self._quadrature.last_ns + _CEASED_NS, "ceased"))
         if self._untold:
             dues.append((self._untold_ns + _OVERRUN_EVERY_NS, "lost"))
         return dues
 
-    def _plan(self) -> None:
-        self._wake_ns = min(self._dues(), default=(-NEVER, ""))[0]
+    def _broke_off(self) -> bool:
+        """The edges have ended as only a cable ends them.
+
+        A light cylinder can be caught dead; there the pins must have shown how they parted: an impossible edge at the
+        end, or an index that stays up (an open input floats or is pulled).
+        """
+        quadrature = self._quadrature
+        if not quadrature.broke_off(self._ceased_cycle_ns):
+            return False
+        parting = quadrature.doubting or abs(self._odd_ns - quadrature.last_ns) < _PARTING_NS
+        return self._options.pegs or parting or self._filter.index_is_up()
+
+    def _plan(self, due_ns: int | None = None) -> None:
+        """Set the time before which the hot loop need not look at what is due."""
+        due_ns = min(self._dues(), default=(-NEVER, ""))[0] if due_ns is None else due_ns
+        self._wake_ns = min(due_ns, self._quadrature.last_ns + _CEASED_NS) if self._tracker.sense else due_ns
 
     def _elapse(self, now_ns: int, facts: list[Fact], *, silent: bool = True) -> None:
         """Everything due at or before `now_ns`, in order."""
@@ -427,7 +444,7 @@ class Encoder:
                 self._lose("edges_ceased", at_ns, facts)
             else:
                 self._tell_lost(at_ns, facts)
-        self._wake_ns = at_ns
+        self._plan(at_ns)
 
     def _told(self, facts: list[Fact]) -> list[Fact]:
         if facts:

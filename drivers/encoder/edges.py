@@ -129,6 +129,10 @@ class EdgeFilter:
         """Everything up to this instant, at most `horizon_ns`, has been given out."""
         return min(horizon_ns, self._held[0][1]) if self._held else horizon_ns
 
+    def index_is_up(self) -> bool:
+        """Level of the index line after its newest edge."""
+        return self._levels[2] == 1
+
     def held_ns(self) -> int | None:
         """Time of the oldest edge held back."""
         return self._held[0][1] if self._held else None

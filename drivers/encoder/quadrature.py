@@ -6,6 +6,9 @@ edges are missing. While the thing turns faster than `FAST` it cannot reverse in
 fit there is *suspect*: if the next edge fits as though it had not been, it was noise and is dropped; if the next edge
 fits behind it, the 1 to 3 edges before it were lost. Below that speed an impossible edge moves nothing, except that a
 reversal of one count which the next edge contradicts was a lost edge too (field case 50; physics README section 4.3).
+
+The kernel asks for the level when its thread runs, which may be an edge late: a level that the line already had may be
+the other one, if that fits.
 """
 
 from __future__ import annotations
@@ -81,6 +84,11 @@ class Quadrature:
         self._refit()
         return odd, lost
 
+    @property
+    def doubting(self) -> bool:
+        """The last edge is suspect and no other has come since."""
+        return self._suspect is not None
+
     def is_fast(self, t: int) -> bool:
         """Too fast, up to now, to reverse inside one count."""
         return t - self._step_ns(4) < 4 * self._fast_ns and t - self.last_ns < self._fast_ns
@@ -146,7 +154,7 @@ class Quadrature:
         return (ahead if self.direction > 0 else 1 - ahead) & 3
 
     def _judge_fast(self, boundary: int, t: int, *, repeated: bool) -> tuple[int, int]:
-        if self._ahead(boundary, self.c) == 0:
+        if self._ahead(boundary, self.c) == 0 or (repeated and self._ahead(boundary ^ 2, self.c) == 0):
             self._step(1, t)
             return 0, 0
         if repeated:  # the line fell back to where it was: the return of a pulse whose first edge nobody saw
@@ -173,6 +181,9 @@ class Quadrature:
                 self._step(1, t)
                 return 1, 1
             self.direction = -self.direction
+        if repeated and self._ahead(boundary ^ 2, self.c) == 0:
+            self._step(1, t)
+            return 0, 0
         return 1, 1 if repeated else 0
 
     def _turn_back(self, t: int) -> None:

@@ -16,16 +16,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import socket
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from gpiod import EdgeEvent, LineSettings
+    from gpiod import LineSettings
 
 CONSUMER: Final = "table-controller"
 """The name under which the kernel shows our lines (`gpioinfo`)."""
@@ -46,12 +46,12 @@ class LineError(OSError):
 
 
 class Event(NamedTuple):
-    """One edge as it came, in the order of fields that sorts by the chip's own numbering."""
+    """One edge as it came; sorts by its time."""
 
+    at_ns: int
     seqno: int
     offset: int
     level: int
-    at_ns: int
     line_seqno: int
 
 
@@ -91,7 +91,11 @@ class LinePort(Protocol):
         ...
 
     def read(self) -> list[Event]:
-        """All edges that wait, without blocking, in the chip's order; raises LineError when the chip is gone."""
+        """All edges that wait, without blocking, in the order of time; raises LineError when the chip is gone."""
+        ...
+
+    def levels(self) -> Mapping[int, int]:
+        """Levels of the inputs now, by offset; empty where the far end cannot be asked. Raises LineError."""
         ...
 
     def write(self, values: Mapping[int, bool]) -> None:
@@ -101,6 +105,18 @@ class LinePort(Protocol):
     def close(self) -> None:
         """Give the lines back."""
         ...
+
+
+def events_in(records: bytes) -> list[Event]:
+    """Whole records of the kernel, put in the order of their time stamps, which the interrupt takes.
+
+    Of two lines it may queue the later edge first, for each has a thread of its own, and a thread that is late gives
+    the number of the next interrupt: in a VM 19 of 1,600 edges had their neighbour's `seqno`, none a wrong time.
+    """
+    return sorted(
+        Event(at_ns, seqno, offset, int(kind == RISING), line_seqno)
+        for at_ns, kind, offset, seqno, line_seqno in EVENT.iter_unpack(records)
+    )
 
 
 async def open_port(path: str, inputs: Mapping[str, LineSpec], outputs: Mapping[str, OutputSpec]) -> LinePort:
@@ -130,22 +146,29 @@ class SocketPort:
         return self._socket.fileno()
 
     def read(self) -> list[Event]:
-        """Whole records that have come; the rest of one waits for its end."""
+        """Whole records that have come, all of them; the rest of one waits for its end."""
+        data = self._rest
         try:
-            data = self._socket.recv(READ_BYTES)
+            while True:
+                more = self._socket.recv(READ_BYTES)
+                data += more
+                if not more and len(data) < EVENT.size:
+                    raise LineError(f"{self._path}: the other end has closed")
+                if len(more) < READ_BYTES:
+                    break
         except BlockingIOError:
-            return []
+            pass
+        except LineError:
+            raise
         except OSError as error:
             raise LineError(f"{self._path}: {error.strerror}") from error
-        if not data:
-            raise LineError(f"{self._path}: the other end has closed")
-        data = self._rest + data
         whole = len(data) - len(data) % EVENT.size
         self._rest = data[whole:]
-        return sorted(
-            Event(seqno, offset, int(kind == RISING), at_ns, line_seqno)
-            for at_ns, kind, offset, seqno, line_seqno in EVENT.iter_unpack(data[:whole])
-        )
+        return events_in(data[:whole])
+
+    def levels(self) -> Mapping[int, int]:
+        """A rig cannot be asked."""
+        return {}
 
     def write(self, values: Mapping[int, bool]) -> None:
         """One record for all outputs of the call; a peer that takes nothing any more is a lost chip."""
@@ -192,7 +215,6 @@ class KernelPort:
 
         self._path = path
         self._on, self._off = Value.ACTIVE, Value.INACTIVE
-        self._rising = gpiod.EdgeEvent.Type.RISING_EDGE
         bias = {
             "as_is": Bias.AS_IS,
             "pull_up": Bias.PULL_UP,
@@ -216,14 +238,19 @@ class KernelPort:
         with contextlib.ExitStack() as undo:
             try:
                 chip = undo.enter_context(gpiod.Chip(path))
+                _exist(path, chip.get_info().num_lines, [*inputs.values(), *outputs.values()])
                 self._inputs = chip.request_lines(edges, CONSUMER, BUFFER) if edges else None
                 if self._inputs is not None:
                     undo.callback(self._inputs.release)
                 self._outputs = chip.request_lines(lamps, CONSUMER) if lamps else None
+            except LineError:
+                raise
             except OSError as error:
                 raise LineError(f"{path}: {why_not(error, path, [*inputs.values(), *outputs.values()])}") from error
             undo.pop_all()
         chip.close()
+        if self._inputs is not None:
+            os.set_blocking(self._inputs.fd, False)
 
     @property
     def fd(self) -> int:
@@ -231,24 +258,29 @@ class KernelPort:
         return self._inputs.fd if self._inputs is not None else -1
 
     def read(self) -> list[Event]:
-        """Drain the request: edges of two lines may have been queued in the wrong order, the numbering tells."""
-        events: list[Event] = []
+        """Drain the request: its descriptor gives whole records (linux/gpio.h), gpiod's objects cost far more."""
+        data = b""
         try:
-            while self._inputs is not None and self._inputs.wait_edge_events(timedelta(0)):
-                events += [
-                    Event(
-                        e.global_seqno, e.line_offset, int(e.event_type is self._rising), e.timestamp_ns, e.line_seqno
-                    )
-                    for e in self._inputs.read_edge_events(BUFFER)
-                ]
+            while self._inputs is not None:
+                more = os.read(self._inputs.fd, READ_BYTES)
+                data += more
+                if len(more) < READ_BYTES:
+                    break
+        except BlockingIOError:
+            pass
         except OSError as error:
             raise LineError(f"{self._path}: {error.strerror}") from error
-        events.sort()
-        return events
+        return events_in(data)
 
-    def _event(self, edge: EdgeEvent) -> Event:
-        level = int(edge.event_type is self._rising)
-        return Event(edge.global_seqno, edge.line_offset, level, edge.timestamp_ns, edge.line_seqno)
+    def levels(self) -> Mapping[int, int]:
+        """Ask the kernel for every input."""
+        if self._inputs is None:
+            return {}
+        try:
+            values = self._inputs.get_values()
+        except OSError as error:
+            raise LineError(f"{self._path}: {error.strerror}") from error
+        return {offset: int(value is self._on) for offset, value in zip(self._inputs.offsets, values, strict=True)}
 
     def write(self, values: Mapping[int, bool]) -> None:
         """Set the lines."""
@@ -263,6 +295,12 @@ class KernelPort:
         for request in (self._inputs, self._outputs):
             if request is not None:
                 request.release()
+
+
+def _exist(path: str, count: int, lines: Sequence[LineSpec | OutputSpec]) -> None:
+    beyond = sorted({line.offset for line in lines if not 0 <= line.offset < count})
+    if beyond:
+        raise LineError(f"{path}: there is no line {', '.join(map(str, beyond))} (this chip has 0 to {count - 1})")
 
 
 def why_not(error: OSError, path: str, lines: Sequence[LineSpec | OutputSpec]) -> str:

@@ -22,6 +22,7 @@ from tests.drivers.signals import MS, RAD, SECOND, TURN, coast, edges, launch, p
 from tests.drivers.signals import Path as Motion
 
 ROUE = Options(counts_per_turn=TURN, cells=52)
+CYLINDER = Options(counts_per_turn=TURN, cells=37, pegs=False)
 US = 1000
 LATER = 5 * SECOND
 
@@ -299,6 +300,36 @@ def test_a_repeated_level_is_a_loss_and_does_not_shift_the_count() -> None:
     assert device.health()["repeated"] == 1
     assert [fact.lost for fact in facts if isinstance(fact, Overrun)] == [1]
     assert device.sample()["count"] == sum("index" not in edge.line for edge in clean)
+
+
+@pytest.mark.parametrize("speed", [0.15, 3.0])
+@pytest.mark.parametrize("fault", ["late level", "merged"])
+def test_what_a_late_kernel_thread_does_to_an_edge_is_put_right(speed: float, fault: str) -> None:
+    """Seen in the VM: the level is asked for when the next edge of the line is there, or two edges become one."""
+    clean = edges([(0.0, 0.5), (2400 / (speed * RAD), 2400.5)])
+    seen = list(clean)
+    for place in range(1800, 1000, -100):
+        at = next(n for n in range(place, 0, -1) if seen[n].line == "wheel.a")
+        if fault == "merged":
+            del seen[at]
+        else:
+            seen[at] = seen[at]._replace(level=1 - seen[at].level)
+    device = encoder()
+    device.feed(renumbered(seen))
+    device.tick(seen[-1].at_ns + 2 * MS)
+    assert device.sample()["count"] == 2400
+    assert device.health()["lost_edges"] == (8 if fault == "merged" else 0)
+    assert device.health()["illegal"] == (8 if fault == "merged" else 0)
+
+
+def test_one_edge_is_nothing_to_a_cylinder_but_a_hole_is() -> None:
+    clean = edges(turning(3.0))
+    one = clean[:3000] + clean[3001:]
+    device = Encoder("wheel", CYLINDER)
+    assert "Overrun" not in names(device.feed(renumbered(one)))
+    assert device.health()["lost_edges"] == 1
+    device = Encoder("wheel", CYLINDER)
+    assert "Overrun" in names(device.feed(one))
 
 
 @pytest.mark.parametrize("half", [False, True])

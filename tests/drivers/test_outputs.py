@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -10,7 +12,8 @@ from gpiozero.exc import PinInvalidPin, PinSetInput
 
 from drivers.base import Emit
 from drivers.device import LineChip
-from drivers.outputs import Lamps, LineFactory, LinePin
+from drivers.outputs import Lamps
+from drivers.pins import LineFactory, LinePin
 from drivers.ports.lines import OutputSpec
 from rules.facts import Fact
 
@@ -57,3 +60,15 @@ def test_a_pin_is_an_output_of_the_config_and_nothing_else() -> None:
     with pytest.raises(PinSetInput):
         pin.function = "input"
     assert factory.ticks_diff(factory.ticks(), 0.0) > 0
+
+
+def test_a_table_without_lamps_does_not_load_gpiozero() -> None:
+    code = "import sys; from drivers.outputs import Lamps; Lamps({}).close(); sys.exit('gpiozero' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_no_other_pin_library_is_loaded_with_lamps() -> None:
+    lines = chip()
+    lamps = Lamps({"sens": lines})
+    lamps.close()
+    assert not {"lgpio", "RPi.GPIO", "pigpio", "gpiozero.pins.lgpio", "gpiozero.pins.native"} & set(sys.modules)

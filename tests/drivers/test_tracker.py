@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pytest
 
+from drivers.base import Edge
 from drivers.encoder.decoder import Encoder
 from drivers.encoder.options import Options
 from rules.facts import (
@@ -417,3 +418,19 @@ def test_a_hand_that_stops_the_wheel_is_not_a_cable(speed: float) -> None:
     path, now = coast(push([(0.0, 0.5)], (speed + 0.5) * RAD, 0.7), (speed + 0.5) * RAD, 0.25 * RAD, 2.0)
     path, _ = coast(path, now, 40 * RAD, math.inf)
     assert "DeviceLost" not in names(told(path))
+
+
+def test_a_cylinder_caught_dead_has_stopped_and_one_whose_cable_parts_is_lost() -> None:
+    path, _ = coast(push([(0.0, 0.5)], 3 * RAD, 0.6), 3 * RAD, 0.01 * RAD, 4.3)
+    seen = edges(path)
+    facts = told(path, CYLINDER)
+    assert names(facts) == ["SpinStarted", "SpinStopped"]
+    encoder = Encoder("wheel", CYLINDER)
+    last = seen[-1]
+    parting = [  # open inputs are pulled up, one pin after the other
+        Edge(line, 1, last.at_ns + 40_000 * n)
+        for n, line in enumerate(("wheel.index", "wheel.b", "wheel.a"), 1)
+        if next(edge.level for edge in reversed(seen) if edge.line == line) == 0
+    ]
+    encoder.feed([*seen, *parting])
+    assert [fact.why for fact in encoder.tick(last.at_ns + SECOND) if isinstance(fact, DeviceLost)] == ["edges_ceased"]
