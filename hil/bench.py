@@ -22,7 +22,7 @@ from hil.scenario import Action, Play, ScenarioError, touches
 MS = 1_000_000
 NO_MORE_BETS_S = 1.43
 """The in-wheel sensor calls no more bets when a lap of the ball takes this long (maker's default, 2920/2048 s)."""
-READY_AFTER_S = 2.5
+READY_AFTER_S = 2.0
 """The sensor shows the number this long before it waits for the next ball."""
 CYLINDER = (
     0, 32, 15, 19, 4, 21, 2, 25, 17, 34, 6, 27, 13, 36, 11, 30, 8, 23, 10, 5, 24, 16, 33, 1, 20, 14, 31, 9, 22, 18, 29,

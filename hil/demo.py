@@ -24,6 +24,8 @@ from hil.floor import Chain, Heard, RigError
 from hil.rig import Rig
 from hil.scenario import Scenario, ScenarioError
 
+GOODBYE_S = 3.0
+"""After the last result its settlement is waited for so long."""
 RESULT_S = 30.0
 """A coup whose play is over has its result by then, or the next play begins without."""
 NOTHING_S = 180.0
@@ -42,12 +44,19 @@ class Demo:
         self.rig, self.played, self.coups, self.contract = rig, played, coups, contract
         self.results: dict[str, str] = {}
         """Status by id."""
+        self.settled: set[str] = set()
+        """Results of which a settlement was heard."""
         self.started_ns = time.monotonic_ns()
 
     @property
     def done(self) -> bool:
         """Enough results are valid."""
         return self.coups is not None and list(self.results.values()).count("valid") >= self.coups
+
+    @property
+    def paid(self) -> bool:
+        """Every valid result has its settlement."""
+        return self.settled >= {name for name, status in self.results.items() if status == "valid"}
 
     async def run(self) -> None:
         """Play until enough results are valid; for ever without a number. Raises RigError."""
@@ -83,7 +92,7 @@ class Demo:
     async def _watch(self) -> None:
         """Tell what comes and check it; returns after enough valid results."""
         last_valid, seen, losses = time.monotonic(), 0, 0
-        while not self.done:
+        while not (self.done and (self.paid or time.monotonic() > last_valid + GOODBYE_S)):
             try:
                 heard = await self.rig.consumer.message(seen, 1.0)
             except TimeoutError:
@@ -101,6 +110,8 @@ class Demo:
                 raise RigError("the contract is broken: " + "; ".join(wrong))
             if line := told(heard):
                 say(f"{(time.monotonic_ns() - self.started_ns) / SECOND:6.1f} {line}")
+            if heard.suffix.startswith("settlement/"):
+                self.settled.add(heard.body["result"])
             if heard.suffix == "result":
                 body = heard.body
                 self.results[body["id"]] = body["status"]

@@ -32,7 +32,7 @@ from hil.tty import Tty
 TICK_S = 0.004
 AHEAD_NS = 40 * MS
 """A cylinder's edges are worked out this long before they are due."""
-LEAD_NS = 1_200 * MS
+LEAD_NS = 1_000 * MS
 """A play begins this long after it was asked for: its physics are worked out meanwhile."""
 
 
