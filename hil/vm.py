@@ -281,7 +281,8 @@ async def _prove(
     for what, roles in opening.get("attest", {}).items():
         for role in roles:
             await consumer.order(people[role], "attest", what=what)
-    reply = await consumer.order(people["comite"], "open", minimum_cents=opening["minimum_cents"])
+    minimum = {"minimum_cents": opening["minimum_cents"]} if "minimum_cents" in opening else {}
+    reply = await consumer.order(people["comite"], "open", **minimum)
     proof.check("a signed command opens the table", reply, bool(reply["ok"]))
     for sense, direction in (("", "cw"), ("-", "ccw")):
         await vm.run(spin(sense, table["devices"]["wheel"]["lines"]))
@@ -323,7 +324,6 @@ def main() -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m hil.vm", description="Proves the installed product in a VM.")
     parser.add_argument("rig", type=Path, metavar="RIG", help="folder of the machine, already built (its `vm build`)")
-    parser.add_argument("--keep", action="store_true", help="leave the machine running")
     options = parser.parse_args()
     proof = Proof()
     try:
