@@ -179,12 +179,15 @@ async def demo(table: str, coups: int | None) -> int:
     loop, me = asyncio.get_running_loop(), asyncio.current_task()
     assert me is not None
 
-    def stop() -> None:
-        if not me.cancelling():  # the cleaning up is not to be interrupted in its turn
+    told_to_stop: list[str] = []
+
+    def stop(name: str) -> None:
+        if not told_to_stop:  # the cleaning up is not to be interrupted in its turn
+            told_to_stop.append(name)
             me.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, stop, number.name)
     try:
         played = demo_of(table)
         rig = Rig(tables.table(table, played.overrides), seed=played.seed, noise=played.noise)
@@ -196,7 +199,12 @@ async def demo(table: str, coups: int | None) -> int:
         print(f"demo: {error}", file=sys.stderr, flush=True)
         return 1
     except asyncio.CancelledError:
-        return 1 if coups is not None else 0
+        if not told_to_stop:
+            raise
+        if coups is None:
+            return 0
+        print(f"demo: {told_to_stop[0]} before {coups} valid results", file=sys.stderr, flush=True)
+        return 1
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
