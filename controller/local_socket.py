@@ -154,14 +154,16 @@ class LocalSocket:
             self._clients.add(client)
             while line := await _line(reader):
                 await _send(client, await self._answer(client, line))
+                await asyncio.sleep(0)  # a thousand lines in one piece are not one turn of the loop
         except (OSError, TimeoutError) as error:
             log.info("local client %s gone: %s", client.peer.who, error)
+        except asyncio.CancelledError:  # a stop waits for nobody who does not read
+            writer.transport.abort()
+            raise
         finally:
             self._clients.discard(client)
             self.counters["cut"] += client.cut
-            writer.transport.abort() if client.cut else writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            await _closed(writer, at_once=client.cut)
 
     async def _answer(self, client: _Client, line: bytes) -> wire.Reply:
         """A question is answered here; everything else is judged as a command, so that it is journalled."""
@@ -224,6 +226,16 @@ async def _send(client: _Client, reply: wire.Reply) -> None:
     except TimeoutError:
         client.cut = True
         raise
+
+
+async def _closed(writer: asyncio.StreamWriter, *, at_once: bool) -> None:
+    """Close; what he has not read within `WRITE_S` is thrown away."""
+    writer.transport.abort() if at_once else writer.close()
+    try:
+        async with asyncio.timeout(WRITE_S):
+            await writer.wait_closed()
+    except OSError:  # TimeoutError is one
+        writer.transport.abort()
 
 
 def _listen(path: Path, mode: int) -> socket.socket:

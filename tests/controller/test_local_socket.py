@@ -60,6 +60,7 @@ class Served:
 
     path: Path
     local: LocalSocket
+    task: asyncio.Task[None]
     obeyed: list[Authorised] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
 
@@ -104,7 +105,7 @@ async def served(path: Path, *rows: Row) -> AsyncIterator[Served]:
         beat=listening.set,
     )
     task = asyncio.get_running_loop().create_task(local.run())
-    here = Served(path, local, obeyed, heard)
+    here = Served(path, local, task, obeyed, heard)
     await here.until(lambda: listening.is_set() or task.done())
     try:
         yield here
@@ -230,6 +231,55 @@ async def test_a_watcher_who_does_not_read_is_cut_off_and_nobody_else(here: Serv
             while data := slow.recv(1 << 20):
                 received += len(data)
     assert received < 2 * local_socket.UNREAD_MAX
+
+
+async def test_a_stop_does_not_wait_for_a_client_who_does_not_read(tmp_path: Path) -> None:
+    async with served(tmp_path / "cmd.sock") as here, here.client() as reads, asyncio.timeout(10):
+        here.local.queries = {"state": lambda: {"x": "y" * 20_000}}
+        stuck = socket.socket(socket.AF_UNIX)
+        stuck.setblocking(False)
+        stuck.connect(str(here.path))
+        stuck.send(b'{"get": "state"}\n' * 100)
+        await here.until(lambda: any(c.writer.transport.get_write_buffer_size() for c in here.local._clients))
+        assert (await reads.ask({"get": "state"}))["ok"]
+        here.task.cancel()
+        await asyncio.wait([here.task])
+        stuck.close()
+
+
+async def test_a_client_who_hangs_up_without_reading_is_let_go(here: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_socket, "WRITE_S", 0.05)
+    with socket.socket(socket.AF_UNIX) as stuck:
+        stuck.connect(str(here.path))
+        room = stuck.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+        here.local.queries = {
+            "state": lambda: {"x": "y" * (room + 30_000)}
+        }  # more than the kernel takes, and in bounds
+        stuck.sendall(b'{"get": "state"}\n')
+        await here.until(lambda: any(c.writer.transport.get_write_buffer_size() for c in here.local._clients))
+        stuck.shutdown(socket.SHUT_WR)
+        await here.until(lambda: not any(task.get_name() == "local:client" for task in asyncio.all_tasks()))
+
+
+async def test_a_thousand_questions_in_one_piece_leave_turns_for_others(here: Served) -> None:
+    loop, turns, asked = asyncio.get_running_loop(), [0], list[int]()
+
+    def turn() -> None:
+        turns[0] += 1
+        handle[0] = loop.call_soon(turn)
+
+    def state() -> dict[str, str]:
+        asked.append(turns[0])
+        return STATE
+
+    here.local.queries = {"state": state}
+    handle = [loop.call_soon(turn)]
+    async with here.client() as client:
+        client.writer.write(b'{"get": "state"}\n' * 1000)
+        for _ in range(1000):
+            assert (await client.line())["ok"]
+    handle[0].cancel()
+    assert len(set(asked)) == 1000
 
 
 async def test_more_clients_than_there_is_room_for_are_told_so(here: Served, monkeypatch: pytest.MonkeyPatch) -> None:
