@@ -59,6 +59,15 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Chips put down at one time, known to lie between `at_ns` and `until_ns`."""
+
+    at_ns: int
+    until_ns: int
+    cents: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stake:
     """Chips of one player on one spot of one tableau."""
 
@@ -69,11 +78,8 @@ class Stake:
     cents: int
     """The stake as placed (its initial value when it is carried)."""
     tableau: int = 1
-    at_ns: int = 0
-    until_ns: int = 0
-    """When its last chip was put down."""
-    last_cents: int = 0
-    """Size of that last placement: only it is late when the call turns out to have come before it."""
+    placed: tuple[Placement, ...] = ()
+    """What was put down since the last close, oldest first: a call told late may have come before some of it."""
     person: bool = False
     """Entered by a person: the amount is meant to be complete, so the minimum is judged at once."""
     doubt: str = ""

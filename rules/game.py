@@ -241,6 +241,8 @@ class Game:
     """The result in French as the text words it."""
     read: Callable[[int | str, Any], Outcome | None]
     """A value typed or read, options -> the outcome it means, None when this game has no such result."""
+    contests: Mapping[str, Found] = field(default_factory=dict)
+    """What, announced after the result, puts it in question, and the breach that it then is."""
     most_players: tuple[int, str] | None = None
     """How many may play at once by the text, and the requirement that says so."""
     most_tableaux: tuple[int, str] | None = None

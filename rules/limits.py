@@ -21,6 +21,8 @@ class Limits:
     """Maximum by bet type, for one player on one chance, summed over the tableaux of the apparatus."""
     requirements: Mapping[str, str]
     """Requirement behind each maximum."""
+    minimum_requirement: str = "R-GEN-10"
+    """Requirement behind the minimum."""
 
 
 def below_minimum(stake: Stake, limits: Limits) -> Refusal | None:
@@ -30,7 +32,7 @@ def below_minimum(stake: Stake, limits: Limits) -> Refusal | None:
         return None
     return Refusal(
         code="sous_le_minimum",
-        requirement="R-GEN-10",
+        requirement=limits.minimum_requirement,
         text=text("sous_le_minimum", cents=stake.cents, least=least),
     )
 
@@ -38,7 +40,7 @@ def below_minimum(stake: Stake, limits: Limits) -> Refusal | None:
 def above_maximum(spot: Spot, cents: int, others: Iterable[Stake], player: str, limits: Limits) -> Refusal | None:
     """A refusal when `cents` on `spot`, with the player's other stakes on the same chance, exceed the maximum.
 
-    `others` are the player's stakes on every other tableau of the apparatus (R-BO-20; reading for the other games).
+    `others` are all stakes beside this one, on every tableau of the apparatus (R-BO-20; reading for the other games).
     """
     most = limits.maxima.get(spot.type)
     if most is None:
@@ -57,9 +59,12 @@ def above_maximum(spot: Spot, cents: int, others: Iterable[Stake], player: str, 
     )
 
 
-def by_multiples(layout: Layout, minimum: int, minima: Mapping[str, int] | None = None) -> Limits:
+def by_multiples(
+    layout: Layout, minimum: int, minima: Mapping[str, int] | None = None, minimum_requirement: str = "R-GEN-10"
+) -> Limits:
     """Limits that are fixed multiples of the minimum (roue, roulettes)."""
     return Limits(
+        minimum_requirement=minimum_requirement,
         minimum=minimum,
         minima=dict(minima or {}),
         maxima={kind.type: kind.max_multiple * minimum for kind in layout.kinds.values()},
@@ -68,7 +73,12 @@ def by_multiples(layout: Layout, minimum: int, minima: Mapping[str, int] | None 
 
 
 def fixed_by_the_text(
-    layout: Layout, declared: int, minimum: int, maxima: Mapping[str, int], minima: Mapping[str, int] | None = None
+    layout: Layout,
+    declared: int,
+    minimum: int,
+    maxima: Mapping[str, int],
+    minima: Mapping[str, int] | None = None,
+    minimum_requirement: str = "R-GEN-10",
 ) -> Limits | Refusal:
     """Limits whose maxima the text fixes; `declared` is the minimum of the authorisation, `maxima` what was asked for.
 
@@ -81,11 +91,15 @@ def fixed_by_the_text(
             requirement="R-GEN-10",
             text=text("minimum_sous_le_declare", cents=least, least=declared),
         )
-    limits = by_multiples(layout, minimum, {bet: max(minimum, cents) for bet, cents in (minima or {}).items()})
+    floors = {bet: max(minimum, cents) for bet, cents in (minima or {}).items()}
+    limits = by_multiples(layout, minimum, floors, minimum_requirement)
     for bet, cents in maxima.items():
         most = limits.maxima.get(bet)
+        if most is None:
+            wanted = text("combinaison_inexistante", bet=bet)
+            return Refusal(code="combinaison_inexistante", requirement="R-GEN-10", text=wanted)
         if cents != most:
-            requirement = limits.requirements.get(bet, "R-GEN-10")
+            requirement = limits.requirements[bet]
             return Refusal(code="maximum_fixe", requirement=requirement, text=text("maximum_fixe", bet=bet, cents=most))
     for bet, cents in limits.minima.items():
         most = limits.maxima[bet]

@@ -124,11 +124,15 @@ def open_table(desk: Desk, command: Commanded) -> None:
 def close_table(desk: Desk, command: Commanded) -> None:
     """Command `close {end_of_seance?}`: between coups only, with the cover signed for where the text wants one."""
     state = desk.state
+    ends = command.args.get("end_of_seance") is True
+    in_prison = any(stake.carried for stake in state.stakes)
     if state.phase in CLOSED:
-        if command.args.get("end_of_seance") is True and state.seance_open:
+        if not ends or not state.seance_open:
+            desk.refuse("close", "deja_fermee")
+        elif in_prison:
+            desk.refuse("close", "mises_en_prison")
+        else:
             end_seance(desk)
-            return
-        desk.refuse("close", "deja_fermee")
         return
     if state.phase not in {Phase.MISES_OUVERTES, Phase.REGLEMENT} or desk.coup.launched:
         desk.refuse("close", "coup_en_cours")
@@ -136,8 +140,7 @@ def close_table(desk: Desk, command: Commanded) -> None:
     if missing := unsigned(desk, "close"):
         refuse(desk, "close", missing_refusal(missing))
         return
-    ends = command.args.get("end_of_seance") is True
-    if ends and any(stake.carried for stake in state.stakes):
+    if ends and in_prison:
         desk.refuse("close", "mises_en_prison")
         return
     for stake in state.stakes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rules.bets import On, Refusal, Stake, spot_id
+from rules.bets import On, Placement, Refusal, Stake, spot_id
 from rules.decisions import BetsClosed, Phase, Severity, StakeAccepted, StakeDoubtful, StakeRefused
 from rules.desk import Desk
 from rules.facts import ChipPlaced, ChipRemoved, Origin
@@ -101,8 +101,11 @@ def place(desk: Desk, fact: ChipPlaced) -> None:
 def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
     """The stake as it would stand with these chips, or why it may not."""
     if not 1 <= fact.tableau <= desk.house.tableaux:
+        requirement = desk.game.most_tableaux[1] if desk.game.most_tableaux else "R-GEN-05"
         return Refusal(
-            code="tableau_inconnu", requirement="R-BO-02", text=text("tableau_inconnu", most=desk.house.tableaux)
+            code="tableau_inconnu",
+            requirement=requirement,
+            text=text("tableau_inconnu", most=desk.house.tableaux),
         )
     if fact.cents <= 0:
         return Refusal(code="montant_impossible", requirement="R-GEN-02", text=text("montant_impossible"))
@@ -125,9 +128,10 @@ def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
         on=spot.on if spot else on,
         cents=fact.cents + (there.cents if there else 0),
         tableau=fact.tableau,
-        at_ns=fact.at_ns,
-        until_ns=fact.until_ns,
-        last_cents=fact.cents,
+        placed=(
+            *(there.placed if there else ()),
+            Placement(at_ns=fact.at_ns, until_ns=fact.until_ns, cents=fact.cents),
+        ),
         person=fact.origin is Origin.PERSON,
     )
     refusal = desk.game.check(stake, desk.layout, desk.house)
@@ -136,7 +140,8 @@ def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
     limits = desk.state.limits
     assert spot is not None, "a game accepts only bets of its layout"
     assert limits is not None, "a coup opens only with limits"
-    others = [s for s in desk.state.stakes if s.tableau != fact.tableau and not s.carried]
+    apart = (entry.stake for entry in desk.state.doubts if entry.coup == desk.coup.no)
+    others = [entry for entry in (*desk.state.stakes, *apart) if entry.id != stake.id and not entry.carried]
     return (
         above_maximum(spot, stake.cents, others, fact.player, limits)
         or (below_minimum(stake, limits) if stake.person else None)
@@ -156,7 +161,7 @@ def doubt(desk: Desk, stake: Stake, cents: int) -> None:
     """Set chips apart of which nobody can say whether they were in time."""
     made = desk.state.stakes_made + 1
     why = text("mise_douteuse")
-    apart = replace(stake, id=f"m{made}", cents=cents, last_cents=cents, doubt=why)
+    apart = replace(stake, id=f"m{made}", cents=cents, placed=(), doubt=why)
     desk.set(stakes_made=made, doubts=(*desk.state.doubts, Doubt(stake=apart, coup=desk.coup.no)))
     desk.say(StakeDoubtful(id=apart.id, why=why))
 
@@ -164,26 +169,42 @@ def doubt(desk: Desk, stake: Stake, cents: int) -> None:
 def withdraw(desk: Desk, fact: ChipRemoved) -> None:
     """Chips are taken from the layout: free before the close and after the payment, noted in between."""
     bet_type, on = parse_spot(fact.spot)
-    stake = next(
-        (
-            entry
-            for entry in desk.state.stakes
-            if (entry.player, entry.tableau, entry.type) == (fact.player, fact.tableau, bet_type)
-            and frozenset(entry.on) == frozenset(on)
-        ),
-        None,
-    )
-    if stake is None or desk.state.coup is None:
+    there = [
+        entry
+        for entry in desk.state.stakes
+        if (entry.player, entry.tableau, entry.type) == (fact.player, fact.tableau, bet_type)
+        and frozenset(entry.on) == frozenset(on)
+    ]
+    if fact.cents <= 0:
+        desk.ignore("montant_impossible")
+        return
+    if not there or desk.state.coup is None:
         desk.ignore("rien_a_retirer")
         return
-    closed = desk.coup.closed_at_ns is not None and desk.state.phase is not Phase.REGLEMENT
-    if stake.carried or (closed and fact.until_ns >= (desk.coup.closed_at_ns or 0)):
-        code = "prison_intouchable" if stake.carried else "mise_retiree_apres_cloture"
+    free = [entry for entry in there if not entry.carried]
+    closed_at = None if desk.state.phase is Phase.REGLEMENT else desk.coup.closed_at_ns
+    if not free or (closed_at is not None and fact.until_ns >= closed_at):
+        code = "mise_retiree_apres_cloture" if free else "prison_intouchable"
         desk.found(Found(code=code, requirement="R-GEN-05", severity=Severity.NOTED, args={"player": fact.player}))
         return
-    left = replace(stake, cents=max(0, stake.cents - fact.cents))
-    keep(desk, left)
-    desk.say(accepted(left))
+    to_take = fact.cents
+    for stake in free:
+        if to_take > 0:
+            left = without(stake, to_take)
+            to_take -= stake.cents
+            keep(desk, left)
+            desk.say(accepted(left))
+
+
+def without(stake: Stake, cents: int) -> Stake:
+    """The stake after chips were taken from it: those put down last go first."""
+    placed, to_take = list(stake.placed), cents
+    while placed and to_take > 0:
+        newest = placed.pop()
+        if newest.cents > to_take:
+            placed.append(replace(newest, cents=newest.cents - to_take))
+        to_take -= newest.cents
+    return replace(stake, cents=max(0, stake.cents - cents), placed=tuple(placed))
 
 
 def close(desk: Desk, effect: Close) -> None:
@@ -207,12 +228,13 @@ def close(desk: Desk, effect: Close) -> None:
 
 def before_close(desk: Desk, stake: Stake, effect: Close) -> Stake:
     """The part of a stake that was down before the close; the rest is pushed back or set apart as doubtful."""
-    if not stake.last_cents or stake.until_ns < effect.at_ns:
-        return stake
-    in_time = replace(stake, cents=stake.cents - stake.last_cents, last_cents=0)
+    beyond = [chips for chips in stake.placed if chips.until_ns >= effect.at_ns]
+    too_late = sum(chips.cents for chips in beyond if chips.at_ns > effect.until_ns)
+    unclear = sum(chips.cents for chips in beyond) - too_late
+    in_time = replace(stake, cents=stake.cents - too_late - unclear, placed=())
     keep(desk, in_time)
-    if stake.at_ns > effect.until_ns:
-        push_back(desk, stake, stake.last_cents, late())
-    else:
-        doubt(desk, stake, stake.last_cents)
+    if too_late:
+        push_back(desk, stake, too_late, late())
+    if unclear:
+        doubt(desk, stake, unclear)
     return in_time

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from rules.bets import Stake
 from rules.decisions import Decision, OnRestart, Phase
-from rules.facts import Direction, SpinStarted
+from rules.facts import BallLaunched, Direction, SpinStarted
 from rules.game import Coup, Outcome
 from rules.limits import Limits
 
@@ -65,7 +65,9 @@ class TableState:
     last_direction: Direction | None = None
     """Sense of the last actuation of the wheel, whatever became of it (R-GEN-07)."""
     waiting_turn: SpinStarted | None = None
-    """An actuation seen while the coup before was still being paid: it belongs to the next coup."""
+    """An actuation seen while the result before was not yet decided or chosen about: it belongs to the next coup."""
+    waiting_ball: BallLaunched | None = None
+    """A ball launched meanwhile, likewise."""
     coup: Coup | None = None
     """The running, or just finished, or held coup."""
     stakes: tuple[Stake, ...] = ()

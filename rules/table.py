@@ -11,14 +11,12 @@ it is told as `Ignored` and stays in the journal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from rules import seance, stakes, verdict
+from rules import orders, seance, stakes, verdict
 from rules.bets import Layout
 from rules.decisions import (
-    Breach,
     CancelTimer,
     Decision,
     Ignored,
@@ -27,12 +25,12 @@ from rules.decisions import (
     SetTimer,
     Severity,
     StakeRefused,
-    Status,
 )
 from rules.desk import MS, Desk
 from rules.facts import (
     Announced,
     BallLaunched,
+    BallLost,
     ChipPlaced,
     ChipRemoved,
     Chosen,
@@ -47,6 +45,7 @@ from rules.facts import (
     Overrun,
     PocketRead,
     SpinStarted,
+    SpinStopped,
     TimerElapsed,
 )
 from rules.game import Abandon, Annul, Close, Context, Effect, Found, Game, Go, House, Read, Reading, Reopen, Turned
@@ -77,10 +76,7 @@ class Table:
         """What the law answers to `fact`: the next state and the decisions, in order. Pure and total."""
         desk = Desk(self.game, self.house, self.layout, state, fact)
         listen(desk, fact)
-        waiting = desk.state.waiting_turn
-        if waiting is not None and desk.state.phase is Phase.MISES_OUVERTES:
-            desk.set(waiting_turn=None)
-            hear(desk, waiting)
+        hear_what_waited(desk)
         if not desk.out and desk.state == state:
             desk.ignore("sans_objet")
         return Step(desk.state, tuple(desk.out))
@@ -95,20 +91,40 @@ def listen(desk: Desk, fact: Fact) -> None:
     if isinstance(fact, Announced | TimerElapsed):
         name = fact.code if isinstance(fact, Announced) else fact.name
         game_hears = game_hears and name in desk.game.says
-    if isinstance(fact, SpinStarted) and desk.state.phase is Phase.RESULTAT:
-        game_hears = False  # the draw is over: this actuation is the next coup's
+    if desk.state.phase is Phase.RESULTAT and is_of_the_next(desk.state, fact):
+        game_hears = False
     if game_hears and desk.state.phase in RUNNING and not desk.state.interrupted and timer_is_armed(desk, fact):
         hear(desk, fact)
     else:
         heard_by_the_table(desk, fact)
 
 
+def is_of_the_next(state: TableState, fact: Fact) -> bool:
+    """The draw is over but not decided: a launch, and what becomes of it, is the next coup's."""
+    return (
+        isinstance(fact, SpinStarted | BallLaunched)
+        or (isinstance(fact, SpinStopped) and state.waiting_turn is not None)
+        or (isinstance(fact, BallLost) and state.waiting_ball is not None)
+    )
+
+
+def hear_what_waited(desk: Desk) -> None:
+    """What was launched before the coup before was decided begins the next one as soon as it may."""
+    waited = [entry for entry in (desk.state.waiting_turn, desk.state.waiting_ball) if entry is not None]
+    if not waited or desk.state.interrupted:
+        return
+    if desk.state.phase is Phase.REGLEMENT:
+        verdict.open_coup(desk)
+    if desk.state.phase is Phase.MISES_OUVERTES:
+        desk.set(waiting_turn=None, waiting_ball=None)
+        for entry in waited:
+            hear(desk, entry)
+
+
 def begins_a_coup(fact: Fact) -> bool:
     """While the coup before is being paid, these say that the next one has begun."""
     if isinstance(fact, Announced):
-        return fact.code == "faites_vos_jeux"
-    if isinstance(fact, Commanded):
-        return fact.name == "stake" and not fact.args.get("remove")
+        return fact.code in {"faites_vos_jeux", "dernier_coup"}
     return isinstance(fact, SpinStarted | BallLaunched | ChipPlaced)
 
 
@@ -161,9 +177,9 @@ def carry_out(desk: Desk, effect: Effect) -> None:
         case Annul(outcome=outcome):
             verdict.finish(desk, outcome)
         case Reopen():
-            relaunch(desk, keep=tuple(b for b in desk.coup.breaches if b.severity is Severity.NOTED))
+            relaunch(desk)
         case Abandon(code=code):
-            relaunch(desk, keep=())
+            relaunch(desk)
             desk.announce(code)
             desk.go(Phase.MISES_OUVERTES)
         case SetTimer():
@@ -174,15 +190,12 @@ def carry_out(desk: Desk, effect: Effect) -> None:
             desk.say(effect)
 
 
-def relaunch(desk: Desk, keep: tuple[Breach, ...]) -> None:
-    """The launch came to nothing: same coup, same stakes, bets open again.
-
-    A stake that was doubtful at the call that counts no more lies there in time for the next one.
-    """
+def relaunch(desk: Desk) -> None:
+    """The launch came to nothing: same coup, same stakes, bets open again; what held that launch is forgotten."""
+    raised = desk.house.raise_to_held
+    keep = tuple(b for b in desk.coup.breaches if b.severity is Severity.NOTED or b.code in raised)
     desk.disarm(*verdict.DRAW_TIMERS)
-    for doubt in desk.state.doubts:
-        if doubt.coup == desk.coup.no:
-            verdict.resolve_doubt(desk, doubt, counts=True)
+    verdict.admit_doubts(desk)
     desk.quench()
     fresh = desk.game.coup(no=desk.coup.no, last=desk.coup.last, memory=desk.coup.memory)
     desk.set(coup=replace(fresh, breaches=keep, direction=desk.coup.direction))
@@ -211,6 +224,15 @@ def heard_by_the_table(desk: Desk, fact: Fact) -> None:
             waits = desk.state.phase in OVER | {Phase.RESULTAT}
             verdict.remember(desk, fact, waits=waits)
             desk.ignore("sens_memorise")
+        case BallLaunched() if desk.state.phase in OVER | {Phase.RESULTAT}:
+            desk.set(waiting_ball=fact)
+            desk.ignore("lancer_memorise")
+        case SpinStopped() if desk.state.waiting_turn is not None:
+            verdict.remember(desk, desk.state.waiting_turn, waits=False)
+            desk.ignore("sens_memorise")
+        case BallLost() if desk.state.waiting_ball is not None:
+            desk.set(waiting_ball=None)
+            desk.ignore("sans_objet")
         case PocketRead() if desk.state.phase in OVER:
             contradiction(desk, fact)
         case DeviceLost() | DeviceBack() | Overrun() | Doubtful():
@@ -235,6 +257,8 @@ def announced(desk: Desk, fact: Announced) -> None:
         verdict.settle(desk)
     elif fact.code == "confirme" and phase is Phase.RESULTAT:
         confirm(desk, fact.source)
+    elif fact.code in desk.game.contests and phase in OVER:
+        verdict.revise(desk, desk.game.contests[fact.code])
     else:
         desk.ignore("sans_objet")
 
@@ -274,10 +298,13 @@ def contradiction(desk: Desk, fact: PocketRead) -> None:
         desk.ignore("lecture_impossible")
     elif desk.coup.outcome is not None and desk.game.value(outcome) == desk.game.value(desk.coup.outcome):
         desk.ignore("resultat_confirme")
+    elif any((e.source, e.value) == (fact.source, desk.game.value(outcome)) for e in desk.coup.readings):
+        desk.ignore("deja_lue")  # whoever decided the coup knew that
     else:
         value = desk.game.value(outcome)
-        reading = Reading(source=fact.source, value=value, outcome=outcome, origin=fact.origin, at_ns=fact.at_ns)
-        verdict.revise(desk, fact, reading)
+        verdict.contradict(
+            desk, Reading(source=fact.source, value=value, outcome=outcome, origin=fact.origin, at_ns=fact.at_ns)
+        )
 
 
 # --- devices ---------------------------------------------------------------------------------------------------------
@@ -331,11 +358,11 @@ def lost_in_draw(desk: Desk, name: str, why: str) -> None:
 
 def commanded(desk: Desk, command: Commanded) -> None:
     """An authorised command: of the seance, about a coup, or a fact that a person tells."""
-    handler = seance.COMMANDS.get(command.name) or COUP_COMMANDS.get(command.name)
+    handler = seance.COMMANDS.get(command.name) or orders.COMMANDS.get(command.name)
     if handler is not None:
         handler(desk, command)
         return
-    told = told_by(command)
+    told = orders.told_by(command)
     if told is None:
         desk.refuse(command.name, "commande_impossible", arguments=sorted(command.args))
         return
@@ -352,127 +379,3 @@ def answer_for(desk: Desk, command: Commanded, decisions: list[Decision]) -> Non
             return
     if decisions and all(isinstance(decision, Ignored) for decision in decisions):
         desk.refuse(command.name, "sans_effet", phase=desk.state.phase)
-
-
-def told_by(command: Commanded) -> Fact | None:
-    """The fact that a person tells by a command, or None when its arguments do not make one."""
-    args, at_ns, by = command.args, command.at_ns, command.by
-
-    def word(name: str) -> str:
-        value = args[name]
-        if not isinstance(value, str) or not value:
-            raise KeyError(name)
-        return value
-
-    def number(name: str, default: int | None = None) -> int:
-        value = args.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise KeyError(name)
-        return value
-
-    try:
-        match command.name:
-            case "announce":
-                return Announced(at_ns=at_ns, source="command", code=word("code"), by=by)
-            case "stake":
-                kind = ChipRemoved if args.get("remove") else ChipPlaced
-                return kind(
-                    at_ns=at_ns,
-                    source="command",
-                    origin=Origin.PERSON,
-                    spot=word("spot"),
-                    cents=number("cents"),
-                    player=word("player"),
-                    tableau=number("tableau", 1),
-                )
-            case "choice":
-                return Chosen(
-                    at_ns=at_ns,
-                    source="command",
-                    player=word("player"),
-                    what=word("what"),
-                    value=word("value"),
-                    tableau=number("tableau", 1),
-                )
-            case "confirm" if "value" not in args:
-                return Announced(at_ns=at_ns, source="console", code="confirme", by=by)
-            case "confirm":
-                value = args["value"]
-                if isinstance(value, bool) or not isinstance(value, int | str):
-                    return None
-                return PocketRead(at_ns=at_ns, source="console", origin=Origin.PERSON, value=value)
-            case _:
-                return None
-    except KeyError:
-        return None
-
-
-def resolve(desk: Desk, command: Commanded) -> None:
-    """Command `resolve {as: valid|void, outcome?, why?}` for a held coup, or `{stake, as: accepted|refused}`."""
-    args, verdict_word = command.args, command.args.get("as")
-    if "stake" in args:
-        doubt = next((entry for entry in desk.state.doubts if entry.stake.id == args["stake"]), None)
-        if doubt is None or verdict_word not in {"accepted", "refused"}:
-            desk.refuse("resolve", "mise_inconnue", stake=args["stake"])
-            return
-        verdict.resolve_doubt(desk, doubt, counts=verdict_word == "accepted")
-        return
-    if desk.state.phase is not Phase.LITIGE:
-        desk.refuse("resolve", "pas_de_litige")
-        return
-    if verdict_word not in {"valid", "void"}:
-        desk.refuse("resolve", "argument_manquant", argument="as (valid|void)")
-        return
-    status = Status(verdict_word)
-    outcome = desk.coup.outcome
-    if "outcome" in args:
-        value = args["outcome"]
-        outcome = desk.game.read(value, desk.house.options) if isinstance(value, int | str) else None
-    if status is Status.VALID and outcome is None:
-        desk.refuse("resolve", "resultat_requis")
-        return
-    manual: dict[str, object] = {"by": [command.by], "role": command.role, "why": str(args.get("why", ""))}
-    verdict.resolve(desk, status, outcome, manual)
-
-
-def void(desk: Desk, command: Commanded) -> None:
-    """Command `void {why}`: a named person annuls the running or held coup."""
-    manual: dict[str, object] = {"by": [command.by], "role": command.role, "why": str(command.args.get("why", ""))}
-    if desk.state.phase is Phase.LITIGE:
-        verdict.resolve(desk, Status.VOID, desk.coup.outcome, manual)
-    elif desk.state.coup is not None and (desk.coup.launched or desk.state.phase is Phase.RESULTAT):
-        desk.set_coup(manual=manual)
-        args = {"by": command.by}
-        desk.found(Found(code="annule_par_decision", requirement="R-GEN-08", severity=Severity.VOID, args=args))
-        verdict.finish(desk, desk.coup.outcome)
-    else:
-        desk.refuse("void", "pas_de_coup")
-
-
-def outcome_by_hand(desk: Desk, command: Commanded) -> None:
-    """Command `outcome {value, second}`: the result by two named persons when the instruments cannot tell (67-15)."""
-    value, second = command.args.get("value"), command.args.get("second")
-    if not isinstance(second, str) or not second or second == command.by:
-        desk.refuse("outcome", "deux_personnes")
-        return
-    reading = verdict.person_reading(desk, value, "manuel") if isinstance(value, int | str) else None
-    if reading is None:
-        desk.refuse("outcome", "resultat_requis")
-        return
-    manual: dict[str, object] = {"by": [command.by, second], "role": command.role, "why": "67-15"}
-    if desk.state.phase is Phase.LITIGE:
-        verdict.resolve(desk, Status.VALID, reading.outcome, manual)
-    elif desk.state.coup is not None and (desk.coup.launched or desk.state.phase is Phase.RESULTAT):
-        if desk.coup.closed_at_ns is None:
-            desk.refuse("outcome", "mises_encore_ouvertes")
-            return
-        verdict.by_hand(desk, reading, manual)
-    else:
-        desk.refuse("outcome", "pas_de_coup")
-
-
-COUP_COMMANDS: Final[Mapping[str, Callable[[Desk, Commanded], None]]] = {
-    "resolve": resolve,
-    "void": void,
-    "outcome": outcome_by_hand,
-}

@@ -10,8 +10,8 @@ from rules import stakes
 from rules.bets import Stake
 from rules.decisions import Announce, CoupEnded, Offer, Phase, PhaseChanged, Settled, Severity, Status
 from rules.desk import MS, Desk
-from rules.facts import Chosen, Fact, Origin, SpinStarted
-from rules.game import Coup, Found, Outcome, Reading
+from rules.facts import Chosen, Origin, SpinStarted
+from rules.game import Close, Coup, Found, Outcome, Reading
 from rules.settlement import line, transfers
 from rules.state import Doubt
 
@@ -23,7 +23,6 @@ HEALED_BY_HAND: Final = frozenset(
         "entrees_perdues",
         "resultat_recupere",
         "source_manquante",
-        "sources_en_desaccord",
         "tirage_non_observe",
         "tirage_sans_resultat",
     }
@@ -31,12 +30,13 @@ HEALED_BY_HAND: Final = frozenset(
 """Breaches that say only that the instruments failed: a manual result by two named persons answers them (67-15)."""
 
 
-def open_coup(desk: Desk) -> None:
+def open_coup(desk: Desk, *, last: bool = False) -> None:
     """Begin the next coup (`Table.step` hands it the actuation that waited for it, if any)."""
     number = desk.state.coup_no + 1
     phase = Phase.MISES_OUVERTES
     memory = desk.state.coup.memory if desk.state.coup else {}
-    desk.set(coup=desk.game.coup(no=number, memory=memory), coup_no=number, before=(), offers={}, phase=phase)
+    coup = desk.game.coup(no=number, last=last, memory=memory)
+    desk.set(coup=coup, coup_no=number, before=(), offers={}, phase=phase)
     desk.say(PhaseChanged(phase=phase, coup=number))
 
 
@@ -52,9 +52,10 @@ def remember(desk: Desk, turn: SpinStarted, *, waits: bool) -> None:
 
 
 def flush_waiting(desk: Desk) -> None:
-    """No coup will take the waiting actuation: only the memory keeps it."""
+    """No coup will take what waited: only the memory keeps the sense of the actuation."""
     if desk.state.waiting_turn is not None:
         desk.set(last_direction=desk.state.waiting_turn.direction, waiting_turn=None)
+    desk.set(waiting_ball=None)
 
 
 # --- readings --------------------------------------------------------------------------------------------------------
@@ -77,15 +78,20 @@ def settled_values(readings: Sequence[Reading]) -> set[int | str]:
     return firm
 
 
+def disagree(desk: Desk) -> bool:
+    """Do the sources vouch for different values; the coup is then held."""
+    readings = desk.coup.readings
+    if len(settled_values(readings)) < 2:
+        return False
+    told = ", ".join(f"{entry.source} {entry.value}" for entry in readings)
+    desk.found(Found(code="sources_en_desaccord", requirement="R-GEN-08", severity=Severity.HELD, args={"told": told}))
+    return True
+
+
 def weigh(desk: Desk, *, waited: bool) -> None:
     """End the coup when the sources agree, disagree, or have been waited for long enough."""
     readings = desk.coup.readings
-    values = settled_values(readings)
-    if len(values) > 1:
-        told = ", ".join(f"{entry.source} {entry.value}" for entry in readings)
-        desk.found(
-            Found(code="sources_en_desaccord", requirement="R-GEN-08", severity=Severity.HELD, args={"told": told})
-        )
+    if disagree(desk):
         finish(desk, None)
         return
     if any(entry.or_value is not None for entry in readings) and all(entry.or_value is not None for entry in readings):
@@ -135,11 +141,13 @@ def coup_ended(desk: Desk, kind: Literal["first", "resolution", "revision"], sta
 
 def finish(desk: Desk, outcome: Outcome | None) -> None:
     """The draw is over: status by the worst breach, and what follows from it."""
+    status = desk.status()
+    if status is not Status.VOID:  # whoever decides or pays finds the stakes as they lay
+        stakes.close(desk, Close(at_ns=desk.fact.at_ns, until_ns=desk.fact.until_ns, how="absent"))
     desk.set_coup(outcome=outcome, launched=False)
     desk.mark("ended", desk.fact.at_ns)
     desk.disarm(*DRAW_TIMERS)
     desk.quench()
-    status = desk.status()
     desk.say(coup_ended(desk, "first", status))
     proceed(desk, status)
 
@@ -150,8 +158,11 @@ def proceed(desk: Desk, status: Status) -> None:
         pay(desk)
     elif status is Status.VOID:
         desk.announce("coup_nul")
-        desk.set(doubts=tuple(entry for entry in desk.state.doubts if entry.coup != desk.coup.no))
-        open_coup(desk)
+        admit_doubts(desk)
+        last = desk.coup.last
+        open_coup(desk, last=last)
+        if last:
+            desk.announce("dernier_coup")
     else:
         flush_waiting(desk)
         desk.go(Phase.LITIGE)
@@ -165,16 +176,22 @@ def pay(desk: Desk) -> None:
     assert outcome is not None
     desk.say(Announce(code="resultat", text=desk.game.announce(outcome)))
     desk.go(Phase.RESULTAT)
-    offers = desk.game.offers(desk.state.stakes, outcome, desk.coup)
-    if not offers:
+    offer(desk, desk.state.stakes)
+    if not desk.state.offers:
         settle(desk)
         return
-    desk.set(offers=dict(offers))
-    for stake in desk.state.stakes:
-        if stake.id in offers:
-            desk.say(Offer(player=stake.player, tableau=stake.tableau, what=stake.id, choices=tuple(offers[stake.id])))
     desk.go(Phase.CHOIX)
     desk.arm("choix", desk.house.choice_max_ms * MS, "restart")
+
+
+def offer(desk: Desk, mine: Sequence[Stake]) -> None:
+    """Offer the choices that the law gives these stakes at the outcome of the coup."""
+    assert desk.coup.outcome is not None
+    offers = desk.game.offers(mine, desk.coup.outcome, desk.coup)
+    desk.set(offers={**desk.state.offers, **offers})
+    for stake in mine:
+        if stake.id in offers:
+            desk.say(Offer(player=stake.player, tableau=stake.tableau, what=stake.id, choices=tuple(offers[stake.id])))
 
 
 def choose(desk: Desk, fact: Chosen) -> bool:
@@ -237,16 +254,22 @@ def keep_doubts(desk: Desk) -> None:
 # --- what a person may still change ----------------------------------------------------------------------------------
 
 
-def revise(desk: Desk, fact: Fact, reading: Reading) -> None:
-    """A source contradicts a finished coup: it is held anew and its settlement waits (design, source agreement)."""
-    told = f"{fact.source} {reading.value}"
-    desk.set_coup(readings=(*(e for e in desk.coup.readings if e.source != reading.source), reading))
-    desk.found(Found(code="sources_en_desaccord", requirement="R-GEN-08", severity=Severity.HELD, args={"told": told}))
-    desk.set_coup(outcome=None)
+def contradict(desk: Desk, reading: Reading) -> None:
+    """A source contradicts a finished coup (design, source agreement)."""
+    told = f"{reading.source} {reading.value}"
+    others = (entry for entry in desk.coup.readings if entry.source != reading.source)
+    desk.set_coup(readings=(*others, reading), outcome=None)
+    revise(
+        desk, Found(code="sources_en_desaccord", requirement="R-GEN-08", severity=Severity.HELD, args={"told": told})
+    )
+
+
+def revise(desk: Desk, why: Found) -> None:
+    """A finished coup is in question: it is held anew, and its settlement and choices wait."""
+    desk.found(why)
     desk.disarm("choix")
-    if desk.state.before:
-        desk.set(stakes=desk.state.before)
-    desk.set(offers={})
+    undone = desk.state.before or desk.state.stakes
+    desk.set(offers={}, stakes=tuple(replace(stake, choices=stake.choices[: stake.zeros]) for stake in undone))
     desk.say(coup_ended(desk, "revision", Status.HELD))
     proceed(desk, Status.HELD)
 
@@ -273,21 +296,33 @@ def by_hand(desk: Desk, reading: Reading, manual: dict[str, object]) -> None:
     )
     desk.set_coup(breaches=healed, readings=(*desk.coup.readings, reading), manual=manual)
     desk.found(Found(code="resultat_manuel", requirement="R-GEN-08", severity=Severity.NOTED))
-    finish(desk, reading.outcome)
+    finish(desk, None if disagree(desk) else reading.outcome)
+
+
+def admit_doubts(desk: Desk) -> None:
+    """The call counts no more: what was doubtful then lies there in time for the next one."""
+    for doubt in desk.state.doubts:
+        if doubt.coup == desk.coup.no:
+            resolve_doubt(desk, doubt, counts=True)
 
 
 def resolve_doubt(desk: Desk, doubt: Doubt, *, counts: bool) -> None:
     """A person decides about one doubtful stake; if its coup is over, it is settled now on its own."""
     desk.set(doubts=tuple(entry for entry in desk.state.doubts if entry.stake.id != doubt.stake.id))
-    stake = replace(doubt.stake, doubt="", last_cents=0)
+    stake = replace(doubt.stake, doubt="")
     if not counts:
         stakes.push_back(desk, stake, stake.cents, stakes.late())
         return
     desk.say(stakes.accepted(stake))
-    if desk.state.coup is not None and desk.coup.no == doubt.coup and desk.state.phase is not Phase.REGLEMENT:
+    its_coup = desk.state.coup is not None and desk.coup.no == doubt.coup
+    if its_coup and desk.state.phase is not Phase.REGLEMENT:
         stakes.keep(desk, stake)
-    else:
-        pay_alone(desk, stake, doubt)
+        if desk.state.phase is Phase.CHOIX:
+            offer(desk, (stake,))
+        return
+    pay_alone(desk, stake, doubt)
+    if its_coup:  # should the coup be revised, this stake is part of it
+        desk.set(before=(*desk.state.before, stake))
 
 
 def pay_alone(desk: Desk, stake: Stake, doubt: Doubt) -> None:
@@ -312,4 +347,5 @@ def person_reading(desk: Desk, value: int | str, source: str) -> Reading | None:
     outcome = desk.game.read(value, desk.house.options)
     if outcome is None:
         return None
+    value = desk.game.value(outcome)
     return Reading(source=source, value=value, outcome=outcome, origin=Origin.PERSON, at_ns=desk.fact.at_ns)

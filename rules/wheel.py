@@ -161,11 +161,12 @@ def launched_anew(h: Hearing) -> None:
 # --- rien ne va plus -------------------------------------------------------------------------------------------------
 
 
-def due(h: Hearing) -> None:
-    """Rien ne va plus is due now: ask for it, or close the bets, or judge the call that came before."""
+def due(h: Hearing, name: str) -> None:
+    """Rien ne va plus is due now: ask for it, or close the bets, or judge the call; `name` is its instant's name."""
     if not h.coup.launched or h.coup.due_at_ns is not None:
         h.ignore("aucun_tirage" if not h.coup.launched else "deja_du")
         return
+    h.mark(name)
     house = h.context.house
     h.set(due_at_ns=h.fact.at_ns)
     if not h.is_open:

@@ -28,7 +28,7 @@ from rules.facts import (
     SpinStopped,
     TimerElapsed,
 )
-from rules.game import Abandon, Annul, Context, Game, Go, Heard, House, Needed, Outcome, Read, Reading
+from rules.game import Abandon, Annul, Context, Found, Game, Go, Heard, House, Needed, Outcome, Read, Reading
 from rules.limits import Limits, fixed_by_the_text
 from rules.settlement import Settlement, line, transfers
 from rules.wheel import Hearing, WheelCoup, WheelLaw
@@ -100,9 +100,7 @@ def hear(coup: WheelCoup, fact: Fact, context: Context) -> Heard:
         case SpinStarted():
             started(h, fact)
         case SpinSlowed():
-            if h.coup.launched:
-                h.mark("slowed")
-            wheel.due(h)
+            wheel.due(h, "slowed")
         case SpinObstructed():
             if "stopped" in h.coup.times:
                 h.ignore("deja_immobile")
@@ -260,7 +258,7 @@ def layout(options: RoueOptions | None) -> Layout:
 def limits(lay: Layout, house: House, minimum: int, maxima: Mapping[str, int]) -> Limits | Refusal:
     """Maxima are multiples of the minimum; a colour may have a minimum of its own (R-RC-17 to R-RC-20)."""
     minima = house.options.minimum_par_couleur if house.options else {}
-    return fixed_by_the_text(lay, house.declared_minimum_cents, minimum, maxima, minima)
+    return fixed_by_the_text(lay, house.declared_minimum_cents, minimum, maxima, minima, "R-RC-17")
 
 
 def check(stake: Stake, lay: Layout, house: House) -> Refusal | None:
@@ -333,6 +331,7 @@ GAME: Final = Game(
     value=value,
     announce=announce,
     read=read,
+    contests={"coup_nul": Found(code="obstruction_dite_apres", requirement="R-RC-09", severity=Severity.HELD)},
     most_tableaux=(1, "R-RC-02"),
     most_players=(12, "R-RC-02"),
     case_keys={"outcome": frozenset({"colour", "turns", "valid"})},

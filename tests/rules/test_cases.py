@@ -239,7 +239,7 @@ def test_without_a_minimum_limits_are_not_checked() -> None:
         ("roulette_anglaise", {"type": "deux_douzaines", "on": list(range(1, 25)), "stake": 96_001}, "R-AN-26"),
         ("roue_de_la_chance", {"type": "blanc", "stake": 1000}, None),
         ("roue_de_la_chance", {"type": "blanc", "stake": 1001}, "R-RC-18"),
-        ("roue_de_la_chance", {"type": "blanc", "id": "x", "player": "J1", "stake": 199}, "R-GEN-10"),
+        ("roue_de_la_chance", {"type": "blanc", "id": "x", "player": "J1", "stake": 199}, "R-RC-17"),
         ("roue_de_la_chance", {"type": "rose", "stake": 200}, "R-RC-14"),
     ],
 )

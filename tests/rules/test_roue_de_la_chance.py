@@ -472,12 +472,16 @@ def test_r_gen_10_never_below_the_declared_minimum() -> None:
     assert (refused.code, refused.requirement) == ("minimum_sous_le_declare", "R-GEN-10")
 
 
-@pytest.mark.parametrize(("maxima", "requirement"), [({"vert": 9999}, "R-RC-18"), ({"rose": 1}, "R-GEN-10")])
-def test_r_rc_18_other_maxima_cannot_be_asked_for(maxima: Mapping[str, int], requirement: str) -> None:
+@pytest.mark.parametrize(
+    ("maxima", "reason"),
+    [({"vert": 9999}, ("maximum_fixe", "R-RC-18")), ({"rose": 1}, ("combinaison_inexistante", "R-GEN-10"))],
+)
+def test_r_rc_18_other_maxima_cannot_be_asked_for(maxima: Mapping[str, int], reason: tuple[str, str]) -> None:
     assert isinstance(limits(200, {"vert": 10_000}), Limits)
     refused = limits(200, maxima)
     assert isinstance(refused, Refusal)
-    assert (refused.code, refused.requirement) == ("maximum_fixe", requirement)
+    assert (refused.code, refused.requirement) == reason
+    assert "None" not in refused.text
 
 
 def test_r_rc_19_20_minimum_and_maximum_are_frozen_until_the_next_seance() -> None:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller import config_file
-from rules import seance
+from rules import orders, seance
 from rules.decisions import CoupEnded, Phase, Settled
 from rules.facts import FACTS, Commanded, Direction, Fact, Origin
 from rules.state import TableState
-from rules.table import COUP_COMMANDS, Table
+from rules.table import Table
 from tests.rules.toy import HOUSE, TOY
 
 DEVICES = st.sampled_from(["wheel", "wheel_sensor", "console", "chips"])
@@ -49,7 +49,7 @@ ARGS = st.fixed_dictionaries(
         "why": st.just("parce que"),
     },
 )
-NAMES = st.sampled_from([*seance.COMMANDS, *COUP_COMMANDS, "announce", "stake", "choice", "confirm", "danse"])
+NAMES = st.sampled_from([*seance.COMMANDS, *orders.COMMANDS, "announce", "stake", "choice", "confirm", "danse"])
 FIELDS: dict[str, st.SearchStrategy[object]] = {
     "direction": st.sampled_from(list(Direction)),
     "device": DEVICES,

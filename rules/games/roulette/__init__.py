@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from rules.bets import Layout
 from rules.cases import Case
-from rules.decisions import Phase
-from rules.game import Game
+from rules.decisions import Phase, Severity
+from rules.game import Found, Game
 from rules.games.roulette import draw, payment, tapis
 from rules.games.roulette.variants import VARIANTS, Variant, ZeroRule
 from rules.wheel import WheelCoup
@@ -45,6 +45,11 @@ def game(variant: Variant) -> Game:
         value=draw.value,
         announce=draw.announce,
         read=partial(draw.read, variant),
+        contests={
+            "jeton_dans_le_cylindre": Found(
+                code="jeton_dit_apres", requirement=variant.relaunch, severity=Severity.HELD
+            )
+        },
         most_tableaux=variant.most_tableaux,
         most_players=variant.most_players,
         case_keys={

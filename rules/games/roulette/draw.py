@@ -60,9 +60,7 @@ def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Hea
         case BallLaunched():
             launched(h, fact)
         case DropDue():
-            if h.coup.launched:
-                h.mark("drop_due")
-            wheel.due(h)
+            wheel.due(h, "drop_due")
         case BallDropped():
             dropped(h)
         case BallLost(why=why):
@@ -92,7 +90,7 @@ def turned(h: Hearing, fact: SpinStarted) -> None:
     if h.coup.launched and not h.is_open:
         wheel.turned_too_late(h)
         return
-    if "started" in h.coup.times and fact.direction is h.coup.direction:
+    if "started" in h.coup.times and fact.direction is h.coup.direction is h.context.last_direction:
         h.ignore("meme_manoeuvre")  # pushed once more in the same sense: still the same actuation of this coup
         return
     wheel.actuated(h, fact.direction)

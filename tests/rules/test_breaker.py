@@ -1,0 +1,601 @@
+"""What broke the law once: every way that was found to lose money, a direction, a stake or a person's word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rules.decisions import (
+    AlarmRaised,
+    BetsClosed,
+    Breach,
+    CoupEnded,
+    Offer,
+    Phase,
+    Refused,
+    Severity,
+    StakeAccepted,
+    StakeDoubtful,
+    StakeRefused,
+    Status,
+)
+from rules.facts import DeviceLost, SpinStopped
+from rules.game import load
+from rules.games.roulette.variants import FrancaiseOptions
+from rules.limits import Limits, above_maximum
+from rules.money import from_wire
+from tests.rules.playbook import CCW, CW, MS
+from tests.rules.wheels import PER_TURN, PERSON, SEGMENTS, Wheel, francaise, roue
+
+ROUGE = SEGMENTS.index("rouge")
+"""A cell of the roue."""
+
+
+def faits(game: Wheel, cylinder: Any = CW) -> Wheel:
+    """The ball runs, rien ne va plus was called in time."""
+    game.spin(cylinder)
+    game.ball(cylinder.opposite)
+    game.due()
+    game.call(500)
+    return game
+
+
+def played(game: Wheel, number: int, cylinder: Any = CW) -> Wheel:
+    """A whole coup that both sources have read."""
+    faits(game, cylinder).drop()
+    game.chance(number)
+    return game
+
+
+def spun(game: Wheel, cell: int = ROUGE) -> Wheel:
+    """A whole draw of the roue."""
+    game.spin(CW)
+    game.slow()
+    game.call()
+    game.stop(4 * PER_TURN, cell=cell)
+    return game
+
+
+def doubtful(game: Wheel, spot: str, cents: int, player: str = "J2") -> str:
+    """Chips of which nobody can say whether they preceded the call."""
+    assert game.state.coup is not None
+    assert game.state.coup.closed_at_ns is not None
+    closed = game.state.coup.closed_at_ns
+    game.chip(spot, cents, player=player, at_ns=closed - 1, until_ns=closed + 1)
+    return game.one(StakeDoubtful).id
+
+
+def lying(game: Wheel) -> list[tuple[str, str, int, str]]:
+    return [(stake.player, stake.type, stake.cents, stake.carried) for stake in game.state.stakes]
+
+
+# --- stakes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cents", [0, -1_000_000])
+def test_taking_less_than_nothing_is_no_way_to_stake(cents: int) -> None:
+    game = francaise()
+    game.chip("rouge", 500)
+    game.take("rouge", cents)
+    assert game.ignored
+    game.command("stake", spot="rouge", cents=cents, player="J1", remove=True)
+    assert game.one(Refused).code == "sans_effet"
+    assert lying(game) == [("J1", "rouge", 500, "")]
+
+
+@pytest.mark.parametrize("remove", ["false", 1, None, []])
+def test_remove_is_true_or_false_and_nothing_else(remove: object) -> None:
+    game = francaise()
+    game.chip("rouge", 1000)
+    game.command("stake", spot="rouge", cents=500, player="J1", remove=remove)
+    assert game.one(Refused).code == "commande_impossible"
+    assert lying(game) == [("J1", "rouge", 1000, "")]
+
+
+def test_a_command_that_says_nothing_begins_no_coup() -> None:
+    game = played(francaise(), 3)
+    game.command("stake", spot="rouge")
+    assert game.one(Refused).code == "commande_impossible"
+    assert game.is_in(Phase.REGLEMENT)
+    game.command("stake", spot="rouge", cents=500, player="J1")
+    assert game.is_in(Phase.MISES_OUVERTES)
+
+
+def test_a_free_stake_beside_one_in_prison_can_be_taken() -> None:
+    game = francaise()
+    game.chip("rouge", 1000)
+    played(game, 0)
+    game.choose("zero", "prison")
+    game.say("faites_vos_jeux")
+    game.chip("rouge", 500)
+    game.take("rouge", 500)
+    assert not game.told(Breach)
+    assert lying(game) == [("J1", "rouge", 1000, "prison")]
+
+
+def test_every_chip_that_came_after_a_call_told_late_is_pushed_back() -> None:
+    game = francaise()
+    for second in (1, 2, 3):
+        game.chip("rouge", 500, at_ns=second * 1000 * MS)
+    game.say("rien_ne_va_plus", at_ns=1500 * MS)
+    assert [entry.cents for entry in game.told(StakeRefused)] == [1000]
+    assert lying(game) == [("J1", "rouge", 500, "")]
+
+
+def test_chips_in_time_late_and_unclear_on_one_spot() -> None:
+    game = francaise()
+    game.chip("rouge", 500, at_ns=1000 * MS)
+    game.chip("rouge", 600, at_ns=1490 * MS, until_ns=1510 * MS)
+    game.chip("rouge", 700, at_ns=2000 * MS)
+    game.say("rien_ne_va_plus", at_ns=1500 * MS)
+    assert [entry.cents for entry in game.told(StakeRefused)] == [700]
+    assert [entry.stake.cents for entry in game.state.doubts] == [600]
+    assert lying(game) == [("J1", "rouge", 500, "")]
+
+
+def test_chips_taken_again_are_not_pushed_back_a_second_time() -> None:
+    game = francaise()
+    game.chip("rouge", 500, at_ns=1000 * MS)
+    game.chip("rouge", 3000, at_ns=2000 * MS)
+    game.take("rouge", 1000)
+    assert lying(game) == [("J1", "rouge", 2500, "")]
+    game.say("rien_ne_va_plus", at_ns=1500 * MS)
+    assert [entry.cents for entry in game.told(StakeRefused)] == [2000]
+    assert lying(game) == [("J1", "rouge", 500, "")]
+
+
+def test_more_chips_taken_than_lay_there_leave_nothing_and_owe_nothing() -> None:
+    game = francaise()
+    game.chip("rouge", 500, at_ns=1000 * MS)
+    game.chip("rouge", 3000, at_ns=2000 * MS)
+    game.take("rouge", 3600)
+    game.say("rien_ne_va_plus", at_ns=1500 * MS)
+    assert lying(game) == []
+    assert not game.told(StakeRefused)
+
+
+def test_the_maximum_counts_what_is_doubtful_and_what_was_admitted() -> None:
+    game = francaise()
+    game.chip("plein:17", 10_000)  # the maximum is 15 000
+    faits(game)
+    first = doubtful(game, "plein:17", 5_000, player="J1")
+    assert game.state.coup is not None
+    closed = game.state.coup.closed_at_ns
+    game.chip("plein:17", 500, at_ns=closed, until_ns=closed)
+    assert (game.one(StakeRefused).code, game.one(StakeRefused).requirement) == ("au_dessus_du_maximum", "R-RF-31")
+    game.command("resolve", role="chef", stake=first, **{"as": "accepted"})
+    game.say("jeton_dans_le_cylindre")
+    game.chip("plein:17", 500)
+    assert game.one(StakeRefused).code == "au_dessus_du_maximum"
+    game.take("plein:17", 2_000)
+    assert lying(game) == [("J1", "plein", 8000, ""), ("J1", "plein", 5000, "")]
+    game.take("plein:17", 12_000)  # from both of his stakes there
+    assert lying(game) == [("J1", "plein", 1000, "")]
+
+
+@pytest.mark.parametrize(("start", "requirement"), [(roue, "R-RC-02"), (francaise, "R-RF-04")])
+def test_a_tableau_that_the_apparatus_has_not_is_refused_by_its_own_law(start: Any, requirement: str) -> None:
+    game = start()
+    game.chip("rouge", 500, tableau=3)
+    assert (game.one(StakeRefused).code, game.one(StakeRefused).requirement) == ("tableau_inconnu", requirement)
+
+
+def test_r_rc_17_a_stake_under_the_minimum_of_its_colour() -> None:
+    game = roue()
+    game.chip("rouge", 199, origin=PERSON)
+    assert (game.one(StakeRefused).code, game.one(StakeRefused).requirement) == ("sous_le_minimum", "R-RC-17")
+
+
+# --- doubtful stakes -------------------------------------------------------------------------------------------------
+
+
+def test_a_doubtful_stake_of_a_void_draw_lies_there_for_the_next_one() -> None:
+    game = roue()
+    game.spin(CW)
+    game.slow()
+    game.call()
+    doubtful(game, "rouge", 400)
+    game.stop(PER_TURN)
+    assert game.ended().status is Status.VOID
+    assert game.one(StakeAccepted).cents == 400
+    assert lying(game) == [("J2", "rouge", 400, "")]
+
+
+def test_a_doubtful_stake_admitted_while_players_choose_has_its_choice() -> None:
+    game = francaise()
+    game.chip("rouge", 1000)
+    faits(game)
+    name = doubtful(game, "noir", 1000)
+    game.drop()
+    game.chance(0)
+    game.command("resolve", role="chef", stake=name, **{"as": "accepted"})
+    assert game.one(Offer).player == "J2"
+    game.choose("zero", "retire")
+    game.choose("zero", "prison", player="J2")
+    assert game.paid() == [("rouge", "partial", -500), ("noir", "prison", None)]
+    assert lying(game) == [("J2", "noir", 1000, "prison")]
+
+
+def test_a_stake_settled_on_its_own_is_part_of_a_revision() -> None:
+    game = faits(francaise())
+    name = doubtful(game, "noir", 1000)
+    game.drop()
+    game.chance(17)
+    game.command("resolve", role="chef", stake=name, **{"as": "accepted"})
+    assert game.paid() == [("noir", "win", 1000)]
+    game.read(18, "console")
+    game.command("resolve", role="chef", outcome=18, **{"as": "valid"})
+    assert game.paid() == [("noir", "lose", -1000)]
+
+
+def test_a_doubt_is_resolved_in_every_phase_after_the_call() -> None:
+    for number, phase in ((None, Phase.JEUX_FAITS), (17, Phase.RESULTAT), (18, Phase.LITIGE)):
+        for word, cents in (("accepted", [500]), ("refused", [])):
+            game = faits(francaise())
+            name = doubtful(game, "noir", 500)
+            game.drop()
+            if number is not None:
+                game.read(17)
+            if phase is Phase.LITIGE:
+                game.read(18, "console")
+            assert game.is_in(phase)
+            game.command("resolve", role="chef", stake=name, **{"as": word})
+            assert [stake.cents for stake in game.state.stakes] == cents
+            assert game.state.doubts == ()
+            assert game.is_in(phase)
+
+
+@pytest.mark.parametrize("later", [[], ["faites_vos_jeux"], ["close"], ["close", "end"]])
+def test_a_doubt_outlives_its_coup_its_partie_and_its_seance(later: list[str]) -> None:
+    game = faits(francaise())
+    name = doubtful(game, "noir", 500)
+    game.drop()
+    game.chance(17)
+    game.command("attest", what="couvercle", role="chef")
+    for word in later:
+        match word:
+            case "faites_vos_jeux":
+                game.say(word)
+            case "close":
+                game.command("close")
+            case _:
+                game.command("close", end_of_seance=True)
+    game.command("resolve", role="chef", stake=name, **{"as": "accepted"})
+    assert game.paid() == [("noir", "win", 500)]
+    game.command("resolve", role="chef", stake=name, **{"as": "accepted"})
+    assert game.one(Refused).code == "mise_inconnue"
+
+
+# --- a launch that came to nothing -----------------------------------------------------------------------------------
+
+
+def test_a_spin_that_was_stopped_does_not_make_the_thirteenth_player_go_away() -> None:
+    game = roue(max_players=1)
+    game.chip("orange", 200)
+    game.chip("orange", 200, player="J2")
+    game.spin(CW)
+    game.stop(10)
+    assert game.said("arret_avant_rien_ne_va_plus")
+    assert game.reasons == ["trop_de_joueurs"]
+
+
+def test_what_the_house_wants_held_is_not_healed_by_a_jeton() -> None:
+    game = francaise(options=FrancaiseOptions(rota_lanceurs=("A", "B")), raise_to_held=("lanceur_inconnu",))
+    faits(game)
+    game.say("jeton_dans_le_cylindre")
+    assert game.reasons == ["lanceur_inconnu"]
+    game.ball(CCW)
+    game.call()
+    game.chance(3)
+    assert game.ended().status is Status.HELD
+
+
+# --- the sense and what waits for the next coup ----------------------------------------------------------------------
+
+
+def test_r_gen_07_the_last_sense_is_kept_also_when_it_looks_like_the_same_push() -> None:
+    game = francaise()
+    game.spin(CW)
+    game.command("interrupt")
+    game.spin(CCW)  # somebody turns the cylinder while nobody plays
+    game.command("resume")
+    game.spin(CW)
+    assert (game.state.last_direction, game.reasons) == (CW, [])
+
+
+def test_a_launch_before_the_second_source_has_spoken_is_the_next_coups() -> None:
+    game = faits(francaise())
+    game.drop()
+    game.read(17)
+    game.spin(CCW)
+    game.ball(CW)
+    assert game.ignored
+    assert (game.reasons, game.state.phase) == ([], Phase.RESULTAT)
+    game.read(17, "console")
+    assert game.one(CoupEnded).status is Status.VALID
+    assert game.state.coup is not None
+    assert (game.state.coup.no, game.state.phase, game.reasons) == (2, Phase.LANCE, [])
+    game.due()
+    game.call(500)
+    game.drop()
+    game.chance(5)
+    assert (game.ended().coup, game.ended().status, game.ended().direction) == (2, Status.VALID, CCW)
+
+
+def test_a_ball_that_waited_and_was_lost_is_nobodys() -> None:
+    for phase in (Phase.RESULTAT, Phase.CHOIX):
+        game = francaise()
+        game.chip("rouge", 500)
+        faits(game).drop()
+        game.read(0)
+        if phase is Phase.CHOIX:
+            game.read(0, "console")
+        game.ball(CW)
+        game.lose_ball()
+        assert game.ignored
+        assert (game.reasons, game.state.phase) == ([], phase)
+        assert game.state.waiting_ball is None
+
+
+def test_a_wheel_that_waited_and_came_to_rest_launches_no_coup() -> None:
+    for waiting in (Phase.RESULTAT, Phase.REGLEMENT):
+        game = roue(sources=("wheel", "console"))
+        spun(game)
+        if waiting is Phase.REGLEMENT:
+            game.read("rouge", "console")
+            game.command("interrupt")
+        game.spin(CCW)
+        game.do(SpinStopped(at_ns=game.at(), source="wheel", direction=CCW, travel=200, per_turn=PER_TURN, cell=1))
+        assert (game.state.last_direction, game.state.waiting_turn) == (CCW, None)
+        if waiting is Phase.RESULTAT:
+            game.read("rouge", "console")
+        else:
+            game.command("resume")
+        game.say("faites_vos_jeux")
+        assert game.is_in(Phase.MISES_OUVERTES)
+        assert game.state.coup is not None
+        assert not game.state.coup.launched
+
+
+def test_a_dispute_forgets_the_ball_that_waited() -> None:
+    game = faits(francaise())
+    game.drop()
+    game.read(17)
+    game.spin(CCW)
+    game.ball(CW)
+    game.read(18, "console")
+    assert game.is_in(Phase.LITIGE)
+    assert (game.state.last_direction, game.state.waiting_turn, game.state.waiting_ball) == (CCW, None, None)
+
+
+# --- the last coup and the end of the seance -------------------------------------------------------------------------
+
+
+def test_no_end_of_seance_with_stakes_in_prison_not_even_at_a_closed_table() -> None:
+    game = francaise()
+    game.chip("rouge", 1000)
+    played(game, 0)
+    game.choose("zero", "prison")
+    game.command("attest", what="couvercle", role="chef")
+    game.command("close")
+    game.command("close", end_of_seance=True)
+    assert game.one(Refused).code == "mises_en_prison"
+    assert game.state.seance_open
+    game.command("close")
+    assert game.one(Refused).code == "deja_fermee"
+    game.command("open")
+    game.say("dernier_coup")
+    played(game, 7, CCW)
+    assert game.paid() == [("rouge", "freed", 0)]
+    game.command("attest", what="couvercle", role="chef")
+    game.command("close", end_of_seance=True)
+    assert not game.state.seance_open
+
+
+def test_r_rf_28_the_last_coup_may_be_announced_before_it_begins() -> None:
+    game = played(francaise(), 3)
+    game.say("dernier_coup")
+    assert game.said("dernier_coup")
+    game.chip("rouge", 1000)
+    played(game, 0, CCW)
+    assert not game.told(Offer)
+    assert game.paid() == [("rouge", "partial", -500)]
+
+
+def test_r_rf_28_a_void_last_coup_is_not_the_last() -> None:
+    game = francaise()
+    game.chip("rouge", 1000)
+    game.say("dernier_coup")
+    faits(game)
+    game.command("void", role="chef", why="fumée")
+    assert game.said("dernier_coup")
+    played(game, 0, CCW)
+    assert not game.told(Offer)
+    assert game.paid() == [("rouge", "partial", -500)]
+
+
+# --- a person's word -------------------------------------------------------------------------------------------------
+
+
+def test_choices_of_a_settlement_that_was_undone_are_forgotten() -> None:
+    game = francaise()
+    game.chip("rouge", 1000)
+    played(game, 0)
+    game.choose("zero", "prison")
+    game.read(5, "console")
+    game.command("resolve", role="chef", outcome=0, **{"as": "valid"})
+    game.choose("zero", "retire")
+    assert game.paid() == [("rouge", "partial", -500)]
+
+
+def test_choices_made_before_a_contradiction_are_forgotten() -> None:
+    game = francaise()
+    game.chip("rouge", 1000)
+    game.chip("noir", 1000, player="J2")
+    played(game, 0)
+    game.choose("zero", "prison")
+    game.read(5, "console")
+    game.command("resolve", role="chef", outcome=0, **{"as": "valid"})
+    game.choose("zero", "retire")
+    game.choose("zero", "prison", player="J2")
+    assert [status for _, status, _ in game.paid()] == ["partial", "prison"]
+
+
+@pytest.mark.parametrize("value", [True, False, 3.0, None, [3]])
+def test_a_result_that_is_no_result_is_refused(value: object) -> None:
+    game = faits(francaise())
+    game.command("outcome", role="chef", value=value, second="M. Bon")
+    assert game.one(Refused).code == "resultat_requis"
+    game.read(17)
+    game.read(18, "console")
+    game.command("resolve", role="chef", outcome=value, **{"as": "valid"})
+    assert game.one(Refused).code == "resultat_requis"
+
+
+def test_a_result_typed_by_hand_is_the_value_that_sources_read() -> None:
+    game = faits(francaise())
+    game.read(17)
+    game.command("outcome", role="chef", value="17", second="M. Bon")
+    assert (game.ended().status, game.ended().sources) == (Status.VALID, {"wheel_sensor": 17, "manuel": 17})
+
+
+def test_a_manual_result_against_an_instrument_that_reads_is_held() -> None:
+    game = faits(francaise())
+    game.read(17)
+    game.command("outcome", role="chef", value=5, second="M. Bon")
+    assert (game.ended().status, game.ended().outcome) == (Status.HELD, None)
+    assert "sources_en_desaccord" in game.reasons
+
+
+def test_closed_bets_without_a_launch_that_anybody_saw_can_be_decided() -> None:
+    game = francaise()
+    game.do(DeviceLost(at_ns=game.at(), source="wheel_sensor", device="wheel_sensor", why="unplugged"))
+    game.chip("noir", 500)
+    game.spin(CW)
+    game.call()  # the ball runs, unseen
+    game.read(17, "console")
+    assert game.ignored
+    game.command("outcome", role="chef", value=17, second="M. Bon")
+    assert game.ended().status is Status.VALID
+    assert {(b.code, b.severity) for b in game.ended().reasons} == {
+        ("appareil_perdu", Severity.NOTED),
+        ("resultat_manuel", Severity.NOTED),
+    }
+    assert game.paid() == [("noir", "win", 500)]
+
+
+def test_bets_closed_by_mistake_can_be_annulled() -> None:
+    for start in (roue, francaise):
+        game = start()
+        game.chip("rouge", 500)
+        game.call()
+        game.command("void", role="chef", why="annoncé trop tôt")
+        assert game.ended().status is Status.VOID
+        assert game.is_in(Phase.MISES_OUVERTES)
+        assert lying(game) == [("J1", "rouge", 500, "")]
+        game.command("void", role="chef", why="encore")
+        assert game.one(Refused).code == "pas_de_coup"
+
+
+def test_an_unseen_draw_at_a_whole_table_can_be_decided_too() -> None:
+    game = roue()
+    game.call()
+    game.command("outcome", role="chef", value="vert", second="M. Bon")
+    assert (game.ended().status, game.reasons) == (Status.VALID, ["resultat_manuel"])
+
+
+def test_a_held_draw_closes_the_bets_that_nobody_closed() -> None:
+    game = roue()
+    game.chip("rouge", 400)
+    game.spin(CW)
+    game.elapse("tirage")
+    assert game.one(BetsClosed).how == "absent"
+    game.take("rouge", 400)
+    assert game.one(Breach).code == "mise_retiree_apres_cloture"
+    game.command("resolve", role="chef", outcome="rouge", **{"as": "valid"})
+    assert game.paid() == [("rouge", "win", 4000)]
+
+
+# --- what comes after the result -------------------------------------------------------------------------------------
+
+
+def test_r_rf_10_a_jeton_announced_after_the_result_puts_it_in_question() -> None:
+    game = francaise(sources=("wheel_sensor",))
+    game.chip("plein:8", 500)
+    faits(game).drop()
+    game.read(8)
+    assert game.ended().status is Status.VALID
+    game.say("jeton_dans_le_cylindre")
+    ended = game.ended()
+    assert (ended.kind, ended.status) == ("revision", Status.HELD)
+    assert [(b.code, b.requirement, b.severity) for b in ended.reasons] == [
+        ("jeton_dit_apres", "R-RF-10", Severity.HELD)
+    ]
+    assert game.one(AlarmRaised).name == "litige"
+    game.command("resolve", role="chef", **{"as": "void"})
+    assert game.paid() == [("plein", "push", 0)]
+    assert lying(game) == [("J1", "plein", 500, "")]
+
+
+def test_r_rc_09_an_obstruction_announced_after_the_result_puts_it_in_question() -> None:
+    game = roue()
+    game.chip("rouge", 400)
+    spun(game)
+    assert game.paid() == [("rouge", "win", 4000)]
+    game.say("coup_nul")
+    ended = game.ended()
+    assert (ended.kind, ended.status, ended.reasons[0].requirement) == ("revision", Status.HELD, "R-RC-09")
+    assert ended.outcome is not None
+    game.command("resolve", role="chef", **{"as": "valid"})
+    assert game.paid() == [("rouge", "win", 4000)]
+
+
+def test_what_a_source_had_already_said_does_not_reopen_a_decided_coup() -> None:
+    game = faits(francaise())
+    game.drop()
+    game.read(17)
+    game.read(18, "console")
+    game.command("resolve", role="chef", outcome=18, **{"as": "valid"})
+    game.read(17)
+    assert game.ignored
+    assert game.is_in(Phase.REGLEMENT)
+    game.read(19)
+    assert game.is_in(Phase.LITIGE)
+
+
+def test_the_moment_of_a_draw_is_the_first_one() -> None:
+    game = roue()
+    game.spin(CW)
+    game.slow()
+    first = game.now
+    game.call()
+    game.slow()
+    assert game.ignored
+    assert game.state.coup is not None
+    assert game.state.coup.times["slowed"] == first
+    game = faits(francaise())
+    assert game.state.coup is not None
+    before = game.state.coup.times["drop_due"]
+    game.due()
+    assert game.state.coup.times["drop_due"] == before
+
+
+def test_an_unknown_maximum_is_answered_with_a_sentence() -> None:
+    game = Wheel(francaise().table)
+    game.command("limits", maxima={"bidon": 5})
+    assert game.one(Refused).code == "combinaison_inexistante"
+    assert "bidon" in game.one(Refused).text
+    assert load("roulette_francaise").contests["jeton_dans_le_cylindre"].requirement == "R-RF-10"
+    assert load("roulette_anglaise").contests["jeton_dans_le_cylindre"].requirement == "R-AN-13"
+
+
+def test_amounts_and_limits_at_their_edges() -> None:
+    for wrong in (True, "1/0x", "half"):
+        with pytest.raises(ValueError, match=r"."):
+            from_wire(wrong)
+    lay = load("roulette_francaise").layout(None)
+    spot = lay.find("plein", (17,))
+    assert spot is not None
+    free = Limits(minimum=1, minima={}, maxima={}, requirements={})
+    assert above_maximum(spot, 10**9, (), "J1", free) is None
