@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import json
 import shutil
 import tempfile
@@ -33,7 +34,7 @@ TICK_S = 0.004
 AHEAD_NS = 40 * MS
 """A cylinder's edges are worked out this long before they are due."""
 LEAD_NS = 1_000 * MS
-"""A play begins this long after it was asked for: its physics are worked out meanwhile."""
+"""A play begins at least this long after it was asked for: its physics are worked out meanwhile."""
 
 
 class Rig:
@@ -69,6 +70,8 @@ class Rig:
         self._pulses: deque[Pulse] = deque()
         self._deeds: deque[Deed] = deque()
         self._working = self._restarting = False
+        self._effort_ns: dict[str, int] = {}
+        """Longest time that working out a play of this kind has taken."""
         self._cut: set[str] = set()
         """Edge devices that somebody unplugged by hand (`tell`)."""
         self._control: asyncio.Server | None = None
@@ -146,12 +149,17 @@ class Rig:
     # what is played
 
     async def play(self, play: Play) -> Script:
-        """Begin one play now and return its script; it goes on by itself until `script.ends_ns`."""
-        start_ns = time.monotonic_ns() + LEAD_NS
+        """Begin one play soon and return its script; it goes on by itself until `script.ends_ns`.
+
+        How soon depends on how long this machine takes to work out such a play: the first of a kind is tried on a copy.
+        """
+        if play.kind not in self._effort_ns:
+            await self._work_out(copy.deepcopy(self.bench), play, time.monotonic_ns())
+        start_ns = time.monotonic_ns() + max(LEAD_NS, 2 * self._effort_ns[play.kind])
         self._pulses += self.bench.coast(start_ns)
         self._working = True
         try:
-            script = await asyncio.to_thread(self.bench.play, play, start_ns)
+            script = await self._work_out(self.bench, play, start_ns)
         finally:
             self._working = False
         if time.monotonic_ns() > start_ns + 200 * MS:
@@ -159,6 +167,13 @@ class Rig:
         self._pulses += script.pulses
         self._deeds += script.deeds
         cue(self.peers, script.cues)
+        return script
+
+    async def _work_out(self, bench: Bench, play: Play, start_ns: int) -> Script:
+        begun_ns = time.monotonic_ns()
+        script = await asyncio.to_thread(bench.play, play, start_ns)
+        effort_ns = time.monotonic_ns() - begun_ns
+        self._effort_ns[play.kind] = max(effort_ns, self._effort_ns.get(play.kind, 0))
         return script
 
     async def wait_until(self, at_ns: int) -> None:
