@@ -29,7 +29,7 @@ _CEASED_RAD_S: Final = 0.6
 _PARTING_NS: Final = 5 * MS
 _NOISY: Final = 3
 _USELESS: Final = 20
-"""Impossible edges in one turn: a doubt, and the end of belief."""
+"""Impossible edges in one turn: a doubt (on a cylinder half of the useless), and the end of belief."""
 _ODD_NS: Final = 60_000 * MS
 """Impossible edges further apart than this are not counted together."""
 _PULSES: Final = 1000
@@ -337,7 +337,7 @@ class Encoder:
         self._tracker.disturb()
         if self._odd > _USELESS:
             self._lose("noise", t, facts)
-        elif self._odd > _NOISY:
+        elif self._odd > (_NOISY if self._options.pegs else _USELESS // 2):
             self._tracker.doubt(t, "noise", facts)
 
     def _count_lost(self, missing: int, t: int, facts: list[Fact] | None) -> None:

@@ -7,8 +7,8 @@ fit there is *suspect*: if the next edge fits as though it had not been, it was 
 fits behind it, the 1 to 3 edges before it were lost. Below that speed an impossible edge moves nothing, except that a
 reversal of one count which the next edge contradicts was a lost edge too (field case 50; physics README section 4.3).
 
-The kernel asks for the level when its thread runs, which may be an edge late: a level that the line already had may be
-the other one, if that fits.
+The kernel asks for the level when its thread runs, which may be an edge late, and may stay so: a level that the line
+already had, and those after it, may be the other one, if that fits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STATE: Final = (
 class Quadrature:
     """Pure. The hot loop of the decoder takes the steps that fit by itself and writes `c`, `ring` and the times."""
 
-    __slots__ = (*_STATE, "_fast_ns", "ring")
+    __slots__ = (*_STATE, "_fast_ns", "_late", "ring")
 
     def __init__(self, counts_per_turn: int) -> None:
         self._fast_ns = round(2 * math.pi / counts_per_turn / FAST * 1e9)
@@ -57,6 +57,8 @@ class Quadrature:
         self._other_at = 0
         self._hole_from = self._hole_to = NEVER
         """Counts before and after the last hole."""
+        self._late = [NEVER, NEVER]
+        """Per line, the count after its last edge whose level was asked for too late."""
 
     def judge(self, code: int, t: int) -> tuple[int, int]:
         """An edge of A or B that the hot loop did not take; moves `c`. (impossible edges, edges known to be lost)."""
@@ -136,13 +138,13 @@ class Quadrature:
 
     def snapshot(self) -> dict[str, Any]:
         """JSON-able state."""
-        return {"ring": list(self.ring)} | {name: getattr(self, name) for name in _STATE}
+        return {"ring": list(self.ring), "late": list(self._late)} | {name: getattr(self, name) for name in _STATE}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         for name in _STATE:
             setattr(self, name, state[name])
-        self.ring[:] = state["ring"]
+        self.ring[:], self._late[:] = state["ring"], state["late"]
 
     def _step_ns(self, ago: int) -> int:
         """Time of the step so many steps ago; 1 = the last."""
@@ -154,8 +156,10 @@ class Quadrature:
         return (ahead if self.direction > 0 else 1 - ahead) & 3
 
     def _judge_fast(self, boundary: int, t: int, *, repeated: bool) -> tuple[int, int]:
-        if self._ahead(boundary, self.c) == 0 or (repeated and self._ahead(boundary ^ 2, self.c) == 0):
+        if self._ahead(boundary, self.c) == 0:
             self._step(1, t)
+            return 0, 0
+        if self._take_late(boundary, t, repeated=repeated):
             return 0, 0
         if repeated:  # the line fell back to where it was: the return of a pulse whose first edge nobody saw
             return 1, 0
@@ -181,10 +185,18 @@ class Quadrature:
                 self._step(1, t)
                 return 1, 1
             self.direction = -self.direction
-        if repeated and self._ahead(boundary ^ 2, self.c) == 0:
-            self._step(1, t)
+        if self._take_late(boundary, t, repeated=repeated):
             return 0, 0
         return 1, 1 if repeated else 0
+
+    def _take_late(self, boundary: int, t: int, *, repeated: bool) -> bool:
+        """Step if the other level fits and the line is late: it repeats itself, then always shows the next level."""
+        line = (boundary + self._rotation) & 1
+        if self._ahead(boundary ^ 2, self.c) or not (repeated or abs(self.c - self._late[line]) <= 1):
+            return False
+        self._step(1, t)
+        self._late[line] = self.c
+        return True
 
     def _turn_back(self, t: int) -> None:
         self.direction = -self.direction

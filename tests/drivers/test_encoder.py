@@ -322,6 +322,21 @@ def test_what_a_late_kernel_thread_does_to_an_edge_is_put_right(speed: float, fa
     assert device.health()["illegal"] == (8 if fault == "merged" else 0)
 
 
+@pytest.mark.parametrize("line", ["wheel.a", "wheel.b"])
+@pytest.mark.parametrize("speed", [0.15, 3.0])
+def test_a_line_whose_levels_stay_late_does_not_turn_the_wheel_round(line: str, speed: float) -> None:
+    """A starved thread shows for a hundred edges the level of the next: the lines seem to go the other way."""
+    seen = edges([(0.0, 0.5), (2400 / (speed * RAD), 2400.5)])
+    own = [n for n, edge in enumerate(seen) if edge.line == line][300:400]
+    for n in own:
+        seen[n] = seen[n]._replace(level=1 - seen[n].level)
+    device = encoder()
+    device.feed(seen)
+    device.tick(seen[-1].at_ns + 2 * MS)
+    assert device.sample()["count"] == 2400
+    assert device.health()["illegal"] == 0
+
+
 def test_one_edge_is_nothing_to_a_cylinder_but_a_hole_is() -> None:
     clean = edges(turning(3.0))
     one = clean[:3000] + clean[3001:]
