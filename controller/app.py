@@ -58,6 +58,8 @@ log = logging.getLogger(__name__)
 DISTRIBUTION: Final = "table-controller"
 STOP_S: Final = 4.5
 """A stop that has not ended by then is broken off."""
+LAST_ROWS_S: Final = 2.0
+"""How long a stop waits for a disk that does not take the last rows; then the floor is told all the same."""
 SCAN_S: Final = 3.0
 """The first look for the devices; READY=1 does not wait longer for one that is slow to open."""
 IDLE_STATUS_S: Final = 10.0
@@ -279,9 +281,11 @@ class App:
         await _ended(*devices, local)
         self._sequencer.close()
         await sequencer
-        await journal
+        await asyncio.wait([journal], timeout=LAST_ROWS_S)
         await _ended(outbox, tidy)
         await self._floor.stop()
+        if not journal.done():
+            self._leave("the disk does not take the last rows")
         await _ended(mqtt, *helpers)
         self._instruments.lamps.close()
         await self._thread.close()
