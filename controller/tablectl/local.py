@@ -26,7 +26,7 @@ class Local:
             self._socket.close()
             hint = "is the daemon running, and may you open the socket?"
             raise UnreachableError(f"{self._where}: {error.strerror or error}; {hint}") from error
-        self._file = self._socket.makefile("rwb")
+        self._file = self._socket.makefile("rb")
 
     def __enter__(self) -> Self:
         return self
@@ -58,8 +58,7 @@ class Local:
 
     def _asked(self, line: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            self._file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-            self._file.flush()
+            self._socket.sendall(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             while True:
                 answer = self._line()
                 if "topic" not in answer:
