@@ -55,7 +55,7 @@ def _run(config: Config) -> int:
             asyncio.run(_live(config))
         except ControllerError as error:
             log.critical("%s", error)
-            return FAILED
+            return REFUSED if isinstance(error, ConfigError) else FAILED
         except BaseExceptionGroup as failed:
             for leaf in leaves(failed):
                 log.critical("ends: %s", leaf, exc_info=None if isinstance(leaf, ControllerError) else leaf)
