@@ -117,8 +117,8 @@ async def readable(fd: int, until_ns: int | None = None) -> bool:
             timer.cancel()
 
 
-GATHER_NS: Final = 4_000_000
-"""A stream of edges is read this often and not at each edge; a lone edge after a pause is read at once."""
+GATHER_S: Final = 0.005
+"""A stream of edges is read this often and not at each edge; the first edge after a pause is read at once."""
 CHECK_NS: Final = 1_000_000_000
 """Contacts are asked for their level this often, where the chip can be asked: a lost edge is found (case 55)."""
 
@@ -163,7 +163,8 @@ class LineChip:
         }
         """The level of every device of one line after its newest edge; more lines make a signal too fast to ask for."""
         self._port: LinePort | None = None
-        self._read_ns = self._check_ns = 0
+        self._check_ns = 0
+        self._streaming = False
         self._backoff = Backoff()
 
     async def run(self) -> None:
@@ -187,6 +188,7 @@ class LineChip:
             self._switch(self._wanted)
             now = time.monotonic_ns()
             self._check_ns = now + CHECK_NS
+            self._streaming = False
             self._contacts = dict.fromkeys(self._contacts, 0)
             for feeder in self._feeders.values():
                 await feeder.opened(now)
@@ -220,29 +222,32 @@ class LineChip:
 
     async def _turn(self, port: LinePort) -> None:
         """Wait for edges or for a decoder that is due; read, feed, then tick."""
-        dues = [due for feeder in self._feeders.values() if (due := feeder.due_ns()) is not None]
-        if self._contacts:
-            dues.append(self._check_ns)
-        due = min(dues, default=None)
-        if port.fd < 0:
-            await asyncio.sleep(3600 if due is None else max(0, due - time.monotonic_ns()) / 1e9)
-        elif await readable(port.fd, due):
-            early_ns = self._read_ns + GATHER_NS - time.monotonic_ns()
-            if early_ns > 0:
-                await asyncio.sleep(early_ns / 1e9)
+        if self._streaming:
+            await asyncio.sleep(GATHER_S)
+        else:
+            await self._wait(port)
         now = time.monotonic_ns()
-        await self._read(port)
+        self._streaming = bool(await self._read(port))
         if now >= self._check_ns:
             self._check_ns = now + CHECK_NS
             await self._check(port)
         for feeder in self._feeders.values():
             await feeder.tick(now)
 
+    async def _wait(self, port: LinePort) -> None:
+        dues = [due for feeder in self._feeders.values() if (due := feeder.due_ns()) is not None]
+        if self._contacts:
+            dues.append(self._check_ns)
+        due = min(dues, default=None)
+        if port.fd >= 0:
+            await readable(port.fd, due)
+        else:
+            await asyncio.sleep(3600 if due is None else max(0, due - time.monotonic_ns()) / 1e9)
+
     async def _read(self, port: LinePort) -> set[int]:
         """Feed what has come; the offsets on which something has."""
         events = port.read()
         if events:
-            self._read_ns = time.monotonic_ns()
             await self._dispatch(events)
         return {event.offset for event in events}
 

@@ -35,6 +35,7 @@ _ODD_NS: Final = 60_000 * MS
 _PULSES: Final = 1000
 _PULSES_NS: Final = 1000 * MS
 """More pulses than this in a second are a doubt; trembling on the edge of a mark makes some hundred."""
+_RELEASE_NS: Final = 10 * MS
 _OVERRUN_EVERY_NS: Final = 1000 * MS
 
 _STATE: Final = (
@@ -101,12 +102,12 @@ class Encoder:
         return self._told(facts)
 
     def due_ns(self) -> int | None:
-        """When `tick` has something to say next."""
+        """When `tick` has something to say next. An edge that is held waits for the next one, or for `_RELEASE_NS`."""
         held = self._filter.held_ns()
-        due = [at for at, _ in self._dues() if held is None or at <= held]
+        due = [at + HOLD_NS for at, _ in self._dues() if held is None or at <= held]
         if held is not None:
-            due.append(held)
-        return min(due) + HOLD_NS if due else None
+            due.append(held + _RELEASE_NS)
+        return min(due, default=None)
 
     def opened(self, at_ns: int) -> list[Fact]:
         """The port is open: the lines are watched from now on."""

@@ -199,13 +199,13 @@ def test_a_thawed_decoder_goes_on_as_if_nothing_had_happened(
 
 
 def test_ticked_when_due_it_tells_everything_in_time(whole: tuple[list[Edge], list[Fact], dict[str, Any]]) -> None:
-    """No fact waits for the next edge: at most 2 ms behind the instant that it tells."""
+    """No fact waits for the next edge: at most 10 ms behind the instant that it tells."""
     seen, facts, _ = whole
     device, heard = encoder(), []
     for edge in seen:
         while (due := device.due_ns()) is not None and due < edge.at_ns:
             for fact in device.tick(due):
-                assert due - fact.at_ns <= 2 * MS
+                assert due - fact.at_ns <= 10 * MS
                 heard.append(fact)
         heard += device.feed([edge])
     while (due := device.due_ns()) is not None:
