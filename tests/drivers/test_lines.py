@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from types import SimpleNamespace
+from typing import ClassVar, Literal
 
+import gpiod
 import pytest
+from gpiod.line import Value
 
 from drivers.buttons.decoder import Contact, Options
 from drivers.device import EdgeDevice, LineChip
@@ -202,3 +206,132 @@ async def test_an_output_that_cannot_be_switched_does_not_raise(tmp_path: Path) 
             with pytest.raises(KeyError):
                 chip.chip.output("horn")
             assert chip.chip.output("buzzer")
+
+
+# --- the kernel's side, with a chip of ours behind gpiod's own classes (the rig's VM has a real one) ---
+
+
+class FakeRequest:
+    """A line request whose descriptor is a pipe."""
+
+    def __init__(self, offsets: list[int]) -> None:
+        self.offsets = offsets
+        self.fd, self.kernel = os.pipe()
+        self.values: dict[int, Value] = dict.fromkeys(offsets, Value.INACTIVE)
+
+    def get_values(self) -> list[Value]:
+        return [self.values[offset] for offset in self.offsets]
+
+    def set_values(self, values: dict[int, Value]) -> None:
+        if self.kernel < 0:
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        self.values |= values
+
+    def unplug(self) -> None:
+        os.close(self.kernel)
+        self.kernel = -1
+
+    def release(self) -> None:
+        os.close(self.fd)
+        if self.kernel >= 0:
+            self.unplug()
+
+
+class FakeChip:
+    """The chip; `taken` lines belong to somebody else."""
+
+    taken: ClassVar[dict[int, str]] = {}
+    asked: ClassVar[list[tuple[dict[int, gpiod.LineSettings], str, int | None]]] = []
+    requests: ClassVar[list[FakeRequest]] = []
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> FakeChip:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def get_info(self) -> SimpleNamespace:
+        return SimpleNamespace(num_lines=58)
+
+    def get_line_info(self, offset: int) -> SimpleNamespace:
+        return SimpleNamespace(used=offset in self.taken, consumer=self.taken.get(offset, ""))
+
+    def request_lines(
+        self, config: dict[int, gpiod.LineSettings], consumer: str, event_buffer_size: int | None = None
+    ) -> FakeRequest:
+        if set(config) & set(self.taken):
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        self.asked.append((config, consumer, event_buffer_size))
+        self.requests.append(FakeRequest(list(config)))
+        return self.requests[-1]
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> type[FakeChip]:
+    monkeypatch.setattr(gpiod, "Chip", FakeChip)
+    monkeypatch.setattr(FakeChip, "taken", {})
+    monkeypatch.setattr(FakeChip, "asked", [])
+    monkeypatch.setattr(FakeChip, "requests", [])
+    return FakeChip
+
+
+async def test_all_inputs_are_one_request_as_the_encoder_needs_it(kernel: type[FakeChip]) -> None:
+    port = await open_port("/dev/gpiochip0", {"wheel.a": Line(17), RNVP: Line(23, True, "pull_up")}, LAMPS)
+    (inputs, consumer, buffer), (outputs, _, _) = kernel.asked
+    assert (consumer, buffer) == ("table-controller", 1024)
+    assert list(inputs) == [17, 23]
+    assert list(outputs) == [13, 6]
+    for settings in inputs.values():
+        assert settings.edge_detection is gpiod.line.Edge.BOTH
+        assert settings.event_clock is gpiod.line.Clock.MONOTONIC
+        assert not settings.debounce_period
+    assert inputs[23].active_low
+    assert inputs[23].bias is gpiod.line.Bias.PULL_UP
+    assert outputs[6].direction is gpiod.line.Direction.OUTPUT
+    request, lamps = kernel.requests
+    assert port.read() == []
+    # The first is queued late and carries the number of its line's next edge: its time is right.
+    os.write(request.kernel, record(20, 1, 23, 1, 1) + record(30, 0, 17, 3, 2) + record(10, 1, 17, 3, 1))
+    assert [(event.at_ns, event.offset, event.level) for event in port.read()] == [
+        (10, 17, 1),
+        (20, 23, 1),
+        (30, 17, 0),
+    ]
+    request.values[23] = Value.ACTIVE
+    assert port.levels() == {17: 0, 23: 1}
+    port.write({6: True, 13: False})
+    assert lamps.values == {6: Value.ACTIVE, 13: Value.INACTIVE}
+    lamps.unplug()
+    with pytest.raises(LineError, match="No such device"):
+        port.write({6: False})
+    port.close()
+
+
+async def test_a_chip_with_only_outputs_has_nothing_to_read(kernel: type[FakeChip]) -> None:
+    port = await open_port("/dev/gpiochip0", {}, LAMPS)
+    assert (port.fd, port.read(), port.levels()) == (-1, [], {})
+    port.close()
+    assert len(kernel.requests) == 1
+
+
+async def test_case_60_a_busy_line_is_named_with_its_owner(kernel: type[FakeChip]) -> None:
+    kernel.taken[23] = "spi0 CS0"
+    with pytest.raises(LineError, match=re.escape("/dev/gpiochip0: line 23 is in use by 'spi0 CS0'")):
+        await open_port("/dev/gpiochip0", INPUTS, LAMPS)
+    kernel.taken.clear()
+    kernel.taken[13] = "other"
+    with pytest.raises(LineError, match="line 13 is in use by 'other'"):
+        await open_port("/dev/gpiochip0", INPUTS, LAMPS)
+    assert not [request for request in kernel.requests if request.kernel >= 0]  # what was granted was given back
+
+
+async def test_a_line_that_the_chip_does_not_have_is_named(kernel: type[FakeChip]) -> None:
+    with pytest.raises(LineError, match=re.escape("there is no line 58, 99 (this chip has 0 to 57)")):
+        await open_port("/dev/gpiochip0", {RNVP: Line(58)}, {"buzzer": OutputSpec(99)})
+    assert kernel.requests == []
