@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from hil.devices.encoder import LEVELS, SECOND, Encoder, contact, cut_cable
+from hil.devices.buttons import contact
+from hil.devices.encoder import LEVELS, SECOND, Encoder, cut_cable
 from hil.devices.lines import Pulse
 from hil.physics.motion import TURN, Motion, drawn_spin, move_by_hand
 from hil.physics.roulette import Rotor, throw_ball

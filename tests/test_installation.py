@@ -68,9 +68,7 @@ def test_udev_rules_use_only_known_keys() -> None:
     pair = re.compile(
         r"(ACTION|SUBSYSTEM|KERNEL|DRIVER|TEST|ENV\{\w+\}|ATTR\{[\w/]+\}|GROUP|MODE|SYMLINK)(==|=|\+=)\"[^\"]*\""
     )
-    rules = [
-        line for line in (ROOT / "systemd/90-table.rules").read_text().splitlines() if line[:1] not in ("", "#")
-    ]
+    rules = [line for line in (ROOT / "systemd/90-table.rules").read_text().splitlines() if line[:1] not in ("", "#")]
     assert rules
     for rule in rules:
         for part in rule.split(", "):

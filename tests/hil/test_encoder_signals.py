@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from hil.devices.encoder import LEVELS, Encoder, Faults, contact, cut_cable
+from hil.devices.buttons import contact
+from hil.devices.encoder import LEVELS, Encoder, Faults, cut_cable
 from hil.devices.lines import Pulse
 from hil.physics.motion import TURN, Motion, drawn_spin
 
