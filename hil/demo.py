@@ -132,7 +132,7 @@ class Demo:
 
 def told(heard: Heard) -> str:
     """One message as a line for people; empty for those that say nothing new."""
-    if not heard.payload or heard.retained:
+    if not heard.payload:
         return ""
     body = heard.body
     match heard.suffix:

@@ -117,7 +117,7 @@ def heard(suffix: str, retained: bool = False, **body: Any) -> Heard:
     ("message", "line"),
     [
         (heard("status", state="online", reason="started"), "status       online (started)"),
-        (heard("status", True, state="online", reason="started"), ""),
+        (heard("status", True, state="offline", reason="stopped"), "status       offline (stopped)"),
         (heard("event", kind="annonce", text="Rien ne va plus"), "annonce      Rien ne va plus"),
         (heard("state"), ""),
         (Heard("result/last", b"", False), ""),

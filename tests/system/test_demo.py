@@ -41,10 +41,13 @@ class Running:
     async def line(self, like: str) -> str:
         """Read on until a line is like that."""
         assert self.process.stdout is not None
-        while text := (await self.process.stdout.readline()).decode():
-            self.lines.append(text)
-            if re.search(like, text):
-                return text
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(60):
+                while text := (await self.process.stdout.readline()).decode():
+                    self.lines.append(text)
+                    if re.search(like, text):
+                        return text
+        self.process.terminate()
         raise AssertionError(f"no line like {like!r} in:\n{''.join(self.lines)}{await self.said()}")
 
     async def said(self) -> str:
