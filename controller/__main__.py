@@ -23,6 +23,8 @@ log = logging.getLogger("controller")
 
 REFUSED = 2
 """Exit code for a configuration that is refused."""
+OPENING_S = 60.0
+"""A damaged journal of years may take so long to be set aside and salvaged (field case 93)."""
 FAILED = 1
 """Exit code when the daemon cannot start, or a critical task has failed: systemd restarts."""
 
@@ -64,7 +66,9 @@ def _run(config: Config) -> int:
 
 
 async def _live(config: Config) -> None:
-    await App(config, Clock(), Notifier()).run()
+    notifier = Notifier()
+    notifier.extend(OPENING_S)
+    await App(config, Clock(), notifier).run()
 
 
 def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

@@ -51,6 +51,7 @@ from controller.supervisor import Supervisor
 from controller.timers import after_restart
 from rules.decisions import Announce, Decision, Signal, StakeRefused
 from rules.facts import DeviceBack, DeviceLost, Doubtful
+from rules.state import TableState
 from rules.table import NOT_OBSERVED, Table
 from rules.words import text
 
@@ -106,7 +107,7 @@ class App:
         )
         self._sequencer = Sequencer(
             table=Table(config.game, config.house),
-            state=before.state if journal.found.earlier is None else after_restart(before.state, clock.mono_ns()),
+            state=self._in_this_boot(before.state),
             scribe=scribe,
             react=self._react,
             told=self._told,
@@ -125,7 +126,9 @@ class App:
             sequencer=self._sequencer,
             alarms=AlarmBook(kept.get("alarms", ())),
             authoriser=self._authoriser,
-            before_maintenance=None if maintained is None else decode_state(maintained, config.game),
+            before_maintenance=None
+            if maintained is None
+            else self._in_this_boot(decode_state(maintained, config.game)),
             committed_seq=journal.head.seq,
             last_result=next(iter(journal.last_coups(1)), None),
             clock=clock,
@@ -166,6 +169,11 @@ class App:
             note=self._sequencer.note,
             beat=self._beat("guard"),
         )
+
+    def _in_this_boot(self, state: TableState) -> TableState:
+        """A state out of the journal; after a reboot its instants are those of another clock."""
+        earlier = self._journal.found.earlier
+        return state if earlier is None else after_restart(state, self._clock.mono_ns(), earlier[0])
 
     def _make_floor(self) -> Floor:
         config, mqtt = self._config, self._config.mqtt

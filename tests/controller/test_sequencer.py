@@ -13,10 +13,23 @@ import pytest
 from controller import sequencer as module
 from controller.clock import Clock
 from controller.timers import after_restart, due
-from rules.decisions import CoupEnded, OnRestart, Phase, PhaseChanged, Refused, Signal, Status
-from rules.facts import Direction, Fact, SpinSlowed, TimerElapsed
+from rules.decisions import (
+    BetsClosed,
+    CoupEnded,
+    Decision,
+    OnRestart,
+    Phase,
+    PhaseChanged,
+    Refused,
+    Signal,
+    StakeDoubtful,
+    StakeRefused,
+    Status,
+)
+from rules.facts import ChipPlaced, Direction, Fact, Origin, SpinSlowed, TimerElapsed
 from rules.state import Armed, TableState
-from tests.controller.parts import Desk, desk, opening, spin
+from rules.table import Table
+from tests.controller.parts import SECOND, Desk, config, desk, opening, spin
 
 
 @pytest.fixture
@@ -191,7 +204,44 @@ async def test_a_held_coup_asks_for_a_flight_record_at_the_next_quiet_moment(tab
 
 def test_timers_after_a_reboot_go_by_their_own_rule() -> None:
     timers = tuple(Armed(name=rule, at_ns=10**15, length_ns=7, on_restart=rule) for rule in get_args(OnRestart))
-    state = after_restart(TableState(timers=timers), 1000)
-    assert [(timer.name, timer.at_ns) for timer in state.timers] == [("fire", 1000), ("restart", 1007)]
+    state = after_restart(TableState(timers=timers), 1000, 10**15)
+    assert [(timer.name, timer.at_ns, timer.length_ns) for timer in state.timers] == [
+        ("fire", 1000, 7), ("restart", 1007, 7),
+    ]  # fmt: skip
     assert due(state, TimerElapsed(name="fire", at_ns=1000, source="timer"))
     assert not due(state, TimerElapsed(name="fire", at_ns=10**15, source="timer"))
+
+
+def played(state: TableState, facts: list[Fact]) -> tuple[TableState, list[Decision]]:
+    """The law's answers to these facts."""
+    law = Table(config().game, config().house)
+    said: list[Decision] = []
+    for fact in facts:
+        state, decisions = law.step(state, fact)
+        said += decisions
+    return state, said
+
+
+def chips(at_ns: int) -> ChipPlaced:
+    return ChipPlaced(at_ns=at_ns, source="console", origin=Origin.PERSON, spot="vert", cents=500, player="Anne")
+
+
+def test_a_stake_of_before_the_reboot_was_in_time() -> None:
+    """The clock of the new boot is behind that of the old one: what was first stays first."""
+    old, new = 4000 * SECOND, 200 * SECOND
+    state, _ = played(TableState(), [*opening(old), chips(old + 1)])
+    state = after_restart(state, new, old + 1)
+    state, said = played(state, spin(new, Direction.CW, 3.2))
+    assert [stake.cents for stake in state.before] == [500]
+    assert not [decision for decision in said if isinstance(decision, StakeRefused | StakeDoubtful)]
+
+
+def test_bets_that_were_closed_before_the_reboot_stay_closed() -> None:
+    old, new = 4000 * SECOND, 200 * SECOND
+    state, said = played(TableState(), [*opening(old), *spin(old, Direction.CW, 3.2)[:3]])
+    assert any(isinstance(decision, BetsClosed) for decision in said)
+    state = after_restart(state, new, old + 5 * SECOND)
+    assert state.coup is not None
+    assert state.coup.times["closed"] == old + 5 * SECOND  # the scribe has its wall time by this key
+    _, said = played(state, [chips(new)])
+    assert [type(decision) for decision in said] == [StakeRefused]
