@@ -164,6 +164,7 @@ async def run() -> list[Figure]:
         lit = await lamps(rig, wheel)
         tell("  events")
         told = await events(rig)
+        journal = (await rig.order("health", "technicien"))["data"]["journal"]
         tell("  load")
         turning, resting = await busy(rig, wheel)
         assert rig.daemon.process is not None
@@ -194,6 +195,12 @@ async def run() -> list[Figure]:
             how=f"{EVENTS} refused stakes from the keypad, each journalled, through Mosquitto",
         ),
         Figure(what="deciding byte to subscriber, p99", value=percentile(told, 0.99), unit="ms", aim="<= 25"),
+        Figure(
+            what="of this the synced commit, p50",
+            value=journal["commit_p50_us"] / 1000,
+            unit="ms",
+            how=f"p99 {journal['commit_p99_us'] / 1000:.1f} ms, as the daemon measures it itself",
+        ),
         Figure(
             what="lamp after the edge, p99",
             value=percentile(lit, 0.99),
