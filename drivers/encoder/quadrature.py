@@ -7,8 +7,8 @@ fit there is *suspect*: if the next edge fits as though it had not been, it was 
 fits behind it, the 1 to 3 edges before it were lost. Below that speed an impossible edge moves nothing, except that a
 reversal of one count which the next edge contradicts was a lost edge too (field case 50; physics README section 4.3).
 
-The kernel asks for the level when its thread runs, which may be an edge late, and may stay so: a level that the line
-already had, and those after it, may be the other one, if that fits.
+The kernel asks for the level when its thread runs, which may be an edge late: a level that the line already had may be
+the other one, if that fits. At speed a line may stay late, and then all its levels are the other ones.
 """
 
 from __future__ import annotations
@@ -159,7 +159,10 @@ class Quadrature:
         if self._ahead(boundary, self.c) == 0:
             self._step(1, t)
             return 0, 0
-        if self._take_late(boundary, t, repeated=repeated):
+        line = (boundary + self._rotation) & 1
+        if self._ahead(boundary ^ 2, self.c) == 0 and (repeated or abs(self.c - self._late[line]) <= 1):
+            self._step(1, t)
+            self._late[line] = self.c
             return 0, 0
         if repeated:  # the line fell back to where it was: the return of a pulse whose first edge nobody saw
             return 1, 0
@@ -185,18 +188,10 @@ class Quadrature:
                 self._step(1, t)
                 return 1, 1
             self.direction = -self.direction
-        if self._take_late(boundary, t, repeated=repeated):
+        if repeated and self._ahead(boundary ^ 2, self.c) == 0:
+            self._step(1, t)
             return 0, 0
         return 1, 1 if repeated else 0
-
-    def _take_late(self, boundary: int, t: int, *, repeated: bool) -> bool:
-        """Step if the other level fits and the line is late: it repeats itself, then always shows the next level."""
-        line = (boundary + self._rotation) & 1
-        if self._ahead(boundary ^ 2, self.c) or not (repeated or abs(self.c - self._late[line]) <= 1):
-            return False
-        self._step(1, t)
-        self._late[line] = self.c
-        return True
 
     def _turn_back(self, t: int) -> None:
         self.direction = -self.direction
