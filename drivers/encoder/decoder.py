@@ -240,7 +240,7 @@ class Encoder:
             self._turn_c, self._odd = c, 0
         if abs(c - self._index_c) * 5 >= 6 * turn and not self._why:
             self._tracker.uncertain = True
-            if self._tracker.doubt(t, "index_missing", facts):
+            if self._doubt_index(t, "index_missing", facts):
                 self.counters["index_faults"] += 1
         self._plan()
 
@@ -303,7 +303,7 @@ class Encoder:
                 self._candidate = c
                 self.counters["index_faults"] += 1
                 tracker.uncertain = True
-                tracker.doubt(t, "index_fault", facts)
+                self._doubt_index(t, "index_fault", facts)
                 return
             self.counters["index_fixes"] += 1
             self._set_zero(c, anew=True)
@@ -311,6 +311,10 @@ class Encoder:
         self._index_c = c
         self._lost_since_index = False
         tracker.uncertain = False
+
+    def _doubt_index(self, t: int, why: str, facts: list[Fact]) -> bool:
+        """Once a spin; on a cylinder nothing hangs on the position, so there it is only counted."""
+        return self._tracker.doubt(t, why, facts if self._options.pegs else [])
 
     def _set_zero(self, zero: int, *, anew: bool) -> None:
         self._zero = zero

@@ -427,6 +427,13 @@ def test_case_62d_a_false_index_is_counted_and_not_believed() -> None:
     assert apart(device.sample()["position"], path[-1][1] - 0.5) <= 2
 
 
+def test_a_missing_index_of_a_cylinder_is_counted_and_not_told() -> None:
+    seen = [edge for edge in edges(turning(2.0)) if "index" not in edge.line]
+    device = Encoder("wheel", CYLINDER)
+    assert whys(device.feed(seen)) == []
+    assert device.health()["index_faults"] == 1
+
+
 @pytest.mark.parametrize("dead", ["wheel.a", "wheel.b"])
 def test_case_62e_a_dead_channel_is_found_within_15_degrees(dead: str) -> None:
     """E1; nothing is told of the spin any more."""
