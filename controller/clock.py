@@ -14,6 +14,7 @@ from pathlib import Path
 SYNCHRONISED_FILE = Path("/run/systemd/timesync/synchronized")
 """Touched by systemd-timesyncd once it has set the clock; asked when the kernel does not let us (ProtectClock)."""
 
+_LIBC = ctypes.CDLL(None, use_errno=True)
 _TIME_ERROR = 5
 """adjtimex(2): the clock is not synchronised."""
 
@@ -25,9 +26,8 @@ def boot_id() -> str:
 
 def kernel_synchronised() -> bool | None:
     """What the kernel says about the wall clock; None when it may not be asked."""
-    libc = ctypes.CDLL(None, use_errno=True)
     timex = (ctypes.c_long * 64)()  # struct timex is 208 bytes on 64-bit; modes = 0 only reads
-    state = int(libc.adjtimex(ctypes.byref(timex)))
+    state = int(_LIBC.adjtimex(ctypes.byref(timex)))
     return None if state < 0 else state != _TIME_ERROR
 
 
