@@ -65,8 +65,8 @@ LAST_ROWS_S: Final = 2.0
 SCAN_S: Final = 3.0
 """The first look for the devices; READY=1 does not wait longer for one that is slow to open."""
 IDLE_STATUS_S: Final = 10.0
-PROGRESS_S: Final = 20.0
-"""Without a watchdog: a task that has made no progress for half of this is logged."""
+PROGRESS_S: Final = 2.5
+"""A task may be silent for so long, whatever the watchdog's deadline: an idle one beats each second."""
 CONTROLLER: Final = "controller"
 """Source of the controller's own facts."""
 
@@ -368,10 +368,14 @@ class App:
         """Tell systemd that we live, as long as every critical task makes progress and no commit hangs."""
         deadline_s = self._notifier.watchdog_s
         pause_s = IDLE_STATUS_S if deadline_s is None else deadline_s / 3
+        limit_ns = int(max((deadline_s or 0.0) / 2, PROGRESS_S) * 1e9)
+        was_late = False
         while True:
-            late = self.late(int((deadline_s or PROGRESS_S) / 2 * 1e9))
-            if late:
+            late = self.late(limit_ns)
+            if late and not was_late:
                 log.error("no progress: %s", late)
+            was_late = bool(late)
+            if late:
                 self._notifier.status(f"no progress: {late}")
             else:
                 self._notifier.alive()
