@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from rules.decisions import CoupEnded, Decision, Status
 from rules.facts import Fact, TimerElapsed
 from rules.state import Armed, TableState
 from rules.table import Table
+
+log = logging.getLogger(__name__)
 
 INBOX_MAX: Final = 4096
 """Facts that may wait to be stepped. Policy: the port that has more waits and is not read meanwhile."""
@@ -180,7 +183,11 @@ class Sequencer:
     def _step(self, fact: Fact, answer: Answer | None) -> None:
         if isinstance(fact, TimerElapsed) and not due(self.state, fact):
             return  # re-armed or cancelled while it waited in the inbox
-        self.state, decisions = self._table.step(self.state, fact)
+        try:
+            self.state, decisions = self._table.step(self.state, fact)
+        except Exception:
+            log.critical("the law raised on %s", fact)
+            raise
         for decision in decisions:
             self._react(decision)
         self._arm()
