@@ -137,13 +137,15 @@ def test_each_device_has_its_protocol_its_simulator_and_its_tests(family: str) -
 
 
 def imported(path: Path, known: dict[str, Path]) -> set[str]:
-    """Modules of the house that this file names in an import, at any depth of it."""
+    """Modules of the house that this file imports anywhere, or names for `import_module`."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)
     return names & set(known)
 
 
