@@ -34,6 +34,8 @@ from rules.table import Table
 
 DRAIN_NS: Final = 24 * 3600 * 10**9
 """What is due later than this after the last line is not waited for."""
+INSTANT_MAX: Final = 2**61
+"""Nanoseconds of CLOCK_MONOTONIC that a trace may hold: 73 years since the boot."""
 FIRES_MAX: Final = 100_000
 """More than this between two lines is a decoder or law that never comes to rest: an error, not a hang."""
 
@@ -230,11 +232,12 @@ def _object(raw: bytes) -> dict[str, Any] | None:
 def _fact(line: Mapping[str, Any]) -> tuple[Fact | None, int | None]:
     """The fact of a line (None for a raw input) and its instant."""
     kind = line.get("in")
+    for field in ("at_ns", "until_ns") if kind not in _RAW else ("at_ns",):
+        instant = line.get(field, 0 if field == "until_ns" else None)
+        if isinstance(instant, bool) or not isinstance(instant, int) or not 0 <= instant <= INSTANT_MAX:
+            raise ReplayError(f"{field}: must be a whole number of nanoseconds from 0 to {INSTANT_MAX}, not {instant!r}")
     if kind in _RAW:
-        at_ns = line.get("at_ns")
-        if not isinstance(at_ns, int) or isinstance(at_ns, bool):
-            raise ReplayError(f"at_ns: must be a whole number of nanoseconds, not {at_ns!r}")
-        return None, at_ns
+        return None, line["at_ns"]
     if kind not in FACTS:
         raise ReplayError(f"in: no input {kind!r}; there are: {', '.join([*_RAW, *FACTS])}")
     fact = decode_fact(line)
