@@ -285,7 +285,6 @@ class App:
             own.restartable(others, "watchdog", self._watch),
         ]
         await self._scanned()
-        gc.collect()
         gc.freeze()  # what is made by now lives as long as the daemon
         self._notifier.ready()
         log.info("ready: %s %s, epoch %s", self._table, self._config.game.id, self._standing.epoch)
