@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from tests.bench import daemon, edges, law
-from tests.bench.figures import PAGE, Figure, page, tell
+from tests.bench.figures import PAGE, Figure, machine, page, tell
 
 PARTS: Mapping[str, tuple[str, Callable[[], Sequence[Figure]]]] = {
     "edges": ("Decoding", edges.measure),
@@ -23,12 +23,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments).parts
     if unknown := sorted(set(chosen) - set(PARTS)):
         parser.error(f"no part {', '.join(unknown)}; there are: {', '.join(PARTS)}")
-    measured = []
+    here, measured = machine(), []
     for name in chosen or PARTS:
         title, measure = PARTS[name]
         tell(f"bench: {name}")
         measured.append((title, measure()))
-    text = page(measured)
+    text = page(here, measured)
     if not chosen:
         PAGE.write_text(text, encoding="utf-8")
     print(text, end="")

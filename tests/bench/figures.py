@@ -87,7 +87,7 @@ def commit() -> str:
     return said.stdout.strip() or "unknown"
 
 
-def page(parts: Sequence[tuple[str, Sequence[Figure]]]) -> str:
+def page(measured_on: Sequence[str], parts: Sequence[tuple[str, Sequence[Figure]]]) -> str:
     """The whole of BENCHMARKS.md."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     lines = [
@@ -97,7 +97,7 @@ def page(parts: Sequence[tuple[str, Sequence[Figure]]]) -> str:
         "as it ships, code or unmodified daemon; a busy machine makes it worse. The aims are those of the design.",
         "",
         f"- {now}, commit {commit()}",
-        *machine(),
+        *measured_on,
     ]
     for name, figures in parts:
         lines += [
