@@ -232,14 +232,15 @@ def _object(raw: bytes) -> dict[str, Any] | None:
 def _fact(line: Mapping[str, Any]) -> tuple[Fact | None, int | None]:
     """The fact of a line (None for a raw input) and its instant."""
     kind = line.get("in")
+    if not isinstance(kind, str) or (kind not in _RAW and kind not in FACTS):
+        raise ReplayError(f"in: no input {kind!r}; there are: {', '.join([*_RAW, *FACTS])}")
     for field in ("at_ns", "until_ns") if kind not in _RAW else ("at_ns",):
         instant = line.get(field, 0 if field == "until_ns" else None)
         if isinstance(instant, bool) or not isinstance(instant, int) or not 0 <= instant <= INSTANT_MAX:
-            raise ReplayError(f"{field}: must be a whole number of nanoseconds from 0 to {INSTANT_MAX}, not {instant!r}")
+            allowed = f"must be a whole number of nanoseconds from 0 to {INSTANT_MAX}"
+            raise ReplayError(f"{field}: {allowed}, not {instant!r}")
     if kind in _RAW:
         return None, line["at_ns"]
-    if kind not in FACTS:
-        raise ReplayError(f"in: no input {kind!r}; there are: {', '.join([*_RAW, *FACTS])}")
     fact = decode_fact(line)
     return fact, fact.at_ns
 
