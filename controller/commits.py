@@ -74,11 +74,11 @@ class Commits:
         else:
             self._outbox.added(batch.messages)
         self._standing.clear("journal:unavailable")
+        for message in batch.messages:
+            self._local.tell(message.suffix, message.payload)
         self.tell()
         if last_result is not None:
             self._floor.tell_last(last_result)
-        for message in batch.messages:
-            self._local.tell(message.suffix, message.payload)
 
     async def _written(self, commit: Commit) -> bool:
         """Is it on the disk; False while the disk refuses, and people are told."""

@@ -53,9 +53,9 @@ class Table:
             case "event":
                 requirement = f" [{body['requirement']}]" if body.get("requirement") else ""
                 yield f"{clock(body)} {body['kind']:<8} {body['text'] or body['code']}{requirement}"
-            case "result":
-                if body.get("id") != self.result.get("id"):  # `result` and `result/last` are the same body
-                    self.result = body
+            case "result":  # `result/last` is the same body, for those who come later
+                known, self.result = self.result, body
+                if told.topic == "result" and body["id"] != known.get("id"):
                     yield f"{clock(body)} result   {outcome(body)}"
             case "settlement":
                 self.settlements[told.topic] = body
@@ -124,7 +124,7 @@ def watched(link: Link, seconds: float | None) -> Iterator[Told]:
 
 def first(link: Link, told: Iterator[Told]) -> Iterator[Told]:
     """What stands already, then what comes."""
-    for topic in ("state", "health"):
+    for topic in ("state", "health", "result/last"):
         body = link.get(topic)
         if body:
             yield Told(topic, body)

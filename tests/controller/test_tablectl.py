@@ -339,7 +339,8 @@ ALARM = {"name": "device:console", "code": "x", "text": "Perdu", "active": True,
 SAID = [
     Told("status", {"state": "online", "reason": "started"}),
     Told("state", STATE), Told("state", STATE), Told("health", HEALTH), Told("health", HEALTH),
-    Told("event", EVENT), Told("result", RESULT), Told("result/last", RESULT), Told("settlement/1", SETTLEMENT),
+    Told("result/last", {**RESULT, "id": "e/8"}), Told("event", EVENT), Told("result", RESULT),
+    Told("result/last", RESULT), Told("settlement/1", SETTLEMENT),
     Told("state", {**STATE, "phase": "litige", "step": "x", "interrupted": True, "maintenance": True,
                    "alarms": [ALARM]}),
 ]  # fmt: skip
