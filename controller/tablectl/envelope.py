@@ -25,7 +25,7 @@ def arguments(words: Iterable[str]) -> dict[str, Any]:
             raise UsageError(f"{word!r} is not KEY=VALUE")
         try:
             args[key] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             args[key] = value
     return args
 
@@ -61,9 +61,10 @@ def envelope(
             person, key_name, file = second
             sig = _key(file).sign(canonical(command))
             command["args"] = {**command["args"], "second": {"operator": person, "key": key_name, "sig": sig}}
+        spelled = canonical(command)
         if key is None:
             return {"cmd": command}
-        return {"cmd": command, "key": key[0], "sig": _key(key[1]).sign(canonical(command))}
+        return {"cmd": command, "key": key[0], "sig": _key(key[1]).sign(spelled)}
     except CanonicalError as error:
         raise UsageError(str(error)) from error
 

@@ -68,6 +68,8 @@ def public_key(path: Path | None) -> str | None:
     """The public key of a file (`signing.pub`); raises UsageError."""
     try:
         return None if path is None else read_public(path)
+    except ControllerError as error:
+        raise UsageError(str(error)) from error
     except OSError as error:
         raise UsageError(f"public key {path}: {error.strerror}") from error
 

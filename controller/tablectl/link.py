@@ -24,6 +24,10 @@ class Link(AbstractContextManager["Link"], Protocol):
         """What stands on `state`, `health` or `result/last` (empty: nothing does); raises UnreachableError."""
         ...
 
+    def absent(self) -> str:
+        """Why nobody answers for the table now, empty when somebody does; raises UnreachableError."""
+        ...
+
     def command(self, envelope: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to an envelope; raises UnreachableError when none comes."""
         ...

@@ -39,6 +39,10 @@ class Local:
         """What stands on a topic."""
         return dict(self._asked({"get": topic})["data"])
 
+    def absent(self) -> str:
+        """Nobody else than the daemon is at the other end."""
+        return ""
+
     def command(self, envelope: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to an envelope."""
         return self._asked(envelope)

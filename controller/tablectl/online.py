@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from controller.config_file import load
 from controller.errors import UnreachableError, UsageError
@@ -31,6 +32,8 @@ def reach(options: argparse.Namespace) -> Link:
     if options.broker:
         if not options.base or options.base.strip("/").count("/") != 2:
             raise UsageError("--broker needs --base casino/SITE/TABLE")
+        if not _is_broker(options.broker):
+            raise UsageError(f"--broker {options.broker}: mqtt://HOST:PORT or mqtts://HOST:PORT")
         password = _password(options.password_file)
         return _broker(options.broker, options.base, options.username, password, options.ca_file)
     if options.config is None:
@@ -48,6 +51,14 @@ def reach(options: argparse.Namespace) -> Link:
         except UnreachableError as error:
             raise UnreachableError(f"{unreachable}\n{error}") from error
     return link
+
+
+def _is_broker(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("mqtt", "mqtts") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        return False
 
 
 def _broker(url: str, base: str, username: str, password: str, ca_file: str) -> Link:
@@ -74,14 +85,22 @@ def _standing(link: Link, topic: str) -> dict[str, Any]:
     return said
 
 
+def _current(link: Link) -> None:
+    """Raise UnreachableError when what was shown is only what the table said last."""
+    if why := link.absent():
+        raise UnreachableError(f"{why}: this is what it said last")
+
+
 def _state(_options: argparse.Namespace, link: Link) -> int:
     _shown(_standing(link, "state"))
+    _current(link)
     return 0
 
 
 def _health(_options: argparse.Namespace, link: Link) -> int:
     said = _standing(link, "health")
     _shown(said)
+    _current(link)
     troubled = [role for role, device in said["devices"].items() if device["state"] not in ("ok", "disabled")]
     troubled += [name for name, task in said["tasks"].items() if task["state"] != "running"]
     if troubled:
@@ -121,6 +140,8 @@ def _ordered(
     asked = envelope(
         name, args, table=f"{site}/{table}", operator=options.operator, key=key, nonce=nonce, second=second
     )
+    if why := link.absent():
+        raise UnreachableError(why)
     reply = link.command(asked)
     if not reply["ok"]:
         print(f"{name}: {reply['code']}: {reply['text']}", file=sys.stderr)

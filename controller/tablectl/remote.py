@@ -68,6 +68,11 @@ class Remote:
                 return told.body
         return {}
 
+    def absent(self) -> str:
+        """What the broker keeps of a table that is gone is old, and no command reaches it."""
+        status = self.get("status")
+        return f"{self._base} is offline ({status['reason']})" if status.get("state") == "offline" else ""
+
     def command(self, envelope: Mapping[str, Any]) -> dict[str, Any]:
         """The reply on a topic of our own."""
         properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -109,6 +110,7 @@ def run(options: argparse.Namespace, link: Link) -> int:
         table = Table()
         told = first(link, watched(link, options.seconds))
         if rich:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the terminal is given back
             screen = importlib.import_module("controller.tablectl.screen")  # rich is an extra
 
             screen.show(options.base, table, told)

@@ -74,6 +74,11 @@ def test_settle_answers_one_case_with_one_and_a_list_with_a_list(
         (json.dumps([CASE, {**CASE, "kind": "x"}]), "/1/kind"),
         (json.dumps([CASE, {**CASE, "game": "poker"}]), "/1/game"),
         (json.dumps({**CASE, "outcome": {"numbers": [0.5]}}), "/outcome/numbers/0"),
+        ("[" * 100_000, "standard input is not JSON: maximum recursion depth"),
+        (json.dumps(CASE).replace("600", "6" * 5000), "a number of 5000 digits; at most 64"),
+        (json.dumps(CASE).replace("600", "6" * 65), "a number of 65 digits; at most 64"),
+        (json.dumps(CASE).replace("600", "1e9999999999"), "the number 1e9999999999; at most 64 digits"),
+        (json.dumps(CASE).replace("J1", "\\ud800"), "half a character"),
     ],
 )
 def test_settle_says_where_a_case_is_wrong_and_nothing_else(
@@ -153,6 +158,8 @@ def test_an_envelope_needs_a_name_a_key_and_plain_values(tmp_path: Path) -> None
         return envelope("open", changes.pop("args", {}), **{**options, **changes})
 
     assert set(asked()) == {"cmd"}
+    with pytest.raises(UsageError, match="not Unicode"):
+        asked(args={"code": "\udcff"})  # what a shell makes of a byte that is no UTF-8
     with pytest.raises(UsageError, match="who are you"):
         asked(operator="")
     with pytest.raises(UsageError, match="tablectl keygen FILE"):
@@ -181,6 +188,9 @@ def test_an_envelope_needs_a_name_a_key_and_plain_values(tmp_path: Path) -> None
         (["journal", "export", "/dev/null"], 2, "an export is signed by the table"),
         (["journal", "verify", "/nowhere"], 2, "no journal /nowhere"),
         (["results"], 2, "which journal?"),
+        (["results", "--verify", __file__], 2, "is not the base64 of 32 bytes"),
+        (["--broker", "http://x", "--base", "casino/a/b", "state"], 2, "mqtt://HOST:PORT"),
+        (["--broker", "mqtt://x:99999", "--base", "casino/a/b", "state"], 2, "mqtt://HOST:PORT"),
         (
             ["--broker", "mqtt://x:1", "--base", "casino/a/b", "--password-file", "/nowhere", "state"],
             2,
