@@ -81,16 +81,13 @@ class Vm:
         """Power on and wait for a shell; a busy host takes its time."""
         try:
             await self("boot", *words, deadline_s=400)
-        except RigError:
-            async with asyncio.timeout(600):
-                while "up" not in await self._said("run", "echo up"):
-                    await asyncio.sleep(2)
-
-    async def _said(self, *words: str) -> str:
-        try:
-            return await self(*words)
-        except RigError:
-            return ""
+        except RigError as error:
+            for _ in range(60):
+                with contextlib.suppress(RigError):
+                    await self.run("true")
+                    return
+                await asyncio.sleep(10)
+            raise error
 
 
 class Adapter:
