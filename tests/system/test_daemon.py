@@ -17,8 +17,10 @@ import pytest
 
 from controller import board
 from controller.journal_file import NAME
+from controller.tablectl.local import Local
 from hil import tables
 from hil.daemon import Daemon, program, run_tool
+from hil.floor import command
 from hil.rig import Rig
 from tests.system.brisk import BALL, ROTOR, SLOW, BriskWheel, brisk_table, number
 from tests.system.table import proven, results, until, until_phase
@@ -235,23 +237,33 @@ async def test_commands_of_the_controller_itself() -> None:
         assert (await order(rig, "technicien", "cmd", "log_level", "level=debug"))["level"] == "debug"
         assert (await order(rig, "technicien", "cmd", "reset_counters", "role=console"))["roles"] == ["console"]
         assert json.loads(await tool(rig, "health"))["devices"]["console"]["counters"]["frames"] < 5
-        refused = [
-            ("chef", ["cmd", "diag", "role=wheel"], "unauthorised"),
-            ("technicien", ["cmd", "reopen", "role=wheel"], "rejected"),
-            ("technicien", ["cmd", "reopen", "role=rail"], "no device 'rail'; there are: wheel, wheel_sensor"),
-            ("technicien", ["cmd", "selftest", "role=wheel"], "it takes no commands"),
-            ("technicien", ["cmd", "calibrate", "role=console"], "rejected"),
-            ("technicien", ["cmd", "log_level", "level=loud"], "attendu debug, info, warning, error"),
-            ("technicien", ["cmd", "maintenance", "on=1"], "attendu true, false"),
-            ("technicien", ["cmd", "record", "x=1"], "Argument x"),
-            ("technicien", ["cmd", "diag", "role=wheel", "seconds=0"], "attendu 1..300"),
-            ("chef", ["cmd", "ack", "name=device:rail"], "no alarm 'device:rail'"),
-            ("chef", ["cmd", "ack"], "Argument name"),
-            ("chef", ["cmd", "last_coup", "now=true"], "Argument now"),
-            ("comite", ["cmd", "dance"], "unknown"),
-        ]  # fmt: skip
-        for role, words, says in refused:
-            assert says in (await order(rig, role, *words, code=1))["text"]
+        refused: list[tuple[str, str, dict[str, Any], str]] = [
+            ("chef", "diag", {"role": "wheel"}, "unauthorised"),
+            ("technicien", "reopen", {"role": "wheel"}, "shares chip header"),
+            ("technicien", "reopen", {"role": "rail"}, "no device 'rail'; there are: wheel, wheel_sensor"),
+            ("technicien", "selftest", {"role": "wheel"}, "it takes no commands"),
+            ("technicien", "calibrate", {"role": "console"}, "rejected"),
+            ("technicien", "log_level", {"level": "loud"}, "attendu debug, info, warning, error"),
+            ("technicien", "maintenance", {"on": 1}, "attendu true, false"),
+            ("technicien", "record", {"x": 1}, "Argument x"),
+            ("technicien", "diag", {"role": "wheel", "seconds": 0}, "attendu 1..300"),
+            ("chef", "ack", {"name": "device:rail"}, "no alarm 'device:rail'"),
+            ("chef", "ack", {}, "Argument name"),
+            ("chef", "last_coup", {"now": True}, "Argument now"),
+            ("comite", "dance", {}, "unknown"),
+        ]
+
+        def ask() -> list[str]:
+            with Local(Path(rig.table["state"]["socket"])) as link:
+                people = rig.people
+                asked = [people[r].envelope(command("demo/rf-1", n, people[r].name, args)) for r, n, args, _ in refused]
+                return [f"{reply['code']} {reply['text']}" for reply in map(link.command, asked)]
+
+        answers = await asyncio.to_thread(ask)
+        assert [says in answer for answer, (*_, says) in zip(answers, refused, strict=True)] == [True] * len(refused)
+        code, out, err = await run_tool(["--config", str(rig.config), "cmd", "dance", "--operator", "x"])
+        assert (code, out) == (1, "")
+        assert err.startswith("dance: unknown: ")
         assert "Announce" in (await order(rig, "chef", "cmd", "last_coup"))["decisions"]
         commands = rows(rig, "command")
         assert {"rejected", "unauthorised", "unknown", "ok"} <= {row["code"] for row in commands}
