@@ -209,6 +209,7 @@ class App:
             commits=self._commits,
             recorder=self._recorder,
             sample=self._floor.sample,
+            restart=self._supervisor.restart,
             health=self._report,
             mode=self._floor.mode,
             clock=self._clock,
@@ -355,11 +356,11 @@ class App:
     def _down(self, task: str) -> Callable[[str], Awaitable[None]]:
         """What happens when a device's task fails: its devices are lost until it is back."""
 
-        async def down(_why: str) -> None:
+        async def down(why: str) -> None:
             now_ns = self._clock.mono_ns()
             for role in self._instruments.roles_of(task):
-                self._recorder.flight.lost(role, now_ns, "task_failed")
-                await self._sequencer.put(self._instruments.decoders[role].lost(now_ns, "task_failed"))
+                self._recorder.flight.lost(role, now_ns, why)
+                await self._sequencer.put(self._instruments.decoders[role].lost(now_ns, why))
 
         return down
 

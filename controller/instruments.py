@@ -123,6 +123,10 @@ class Instruments:
             return [name]
         return [role for role in self.decoders if self._config.devices[role].chip == name] if kind == "lines" else []
 
+    def task_of(self, role: str) -> str:
+        """The task of `tasks` that serves a device."""
+        return f"serial:{role}" if role in self._serials else f"lines:{self._config.devices[role].chip}"
+
     def snapshots(self) -> dict[str, Any]:
         """Every decoder frozen, by role."""
         return {role: decoder.snapshot() for role, decoder in self.decoders.items()}
@@ -199,11 +203,3 @@ class Instruments:
             return self._serials[role].command(name, args)
         except PortError as error:
             raise ValueError(str(error)) from error
-
-    def reopen(self, role: str) -> str:
-        """Close a device's port and open it again; raises ValueError when it cannot be."""
-        if role in self._serials:
-            self._serials[role].reopen()
-            return f"{role}: the port will be closed and opened again"
-        chip = self._config.devices[role].chip
-        raise ValueError(f"{role} shares chip {chip} with others; it is opened again by itself when it is lost")

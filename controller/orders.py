@@ -53,14 +53,15 @@ class Orders:
         commits: Commits,
         recorder: Recorder,
         sample: Sample,
+        restart: Callable[[str], None],
         health: Callable[[], wire.Health],
         mode: Callable[[str], None],
         clock: Clock,
     ) -> None:
-        """`sample` sends live samples (`Floor.sample`); `mode` marks the table's presence (`Floor.mode`)."""
+        """`sample` is `Floor.sample`, `mode` is `Floor.mode`, `restart` starts a task anew (`Supervisor.restart`)."""
         self._sequencer, self._instruments, self._standing = sequencer, instruments, standing
         self._commits, self._recorder, self._sample, self._report = commits, recorder, sample, health
-        self._mode, self._clock = mode, clock
+        self._restart, self._mode, self._clock = restart, mode, clock
         self._own: Mapping[str, Callable[[Authorised], Awaitable[tuple[str, dict[str, Any]]]]] = {
             "ack": self._ack,
             "last_coup": self._last_coup,
@@ -180,11 +181,11 @@ class Orders:
         return "", learned
 
     async def _reopen(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        """Close the port of a device and open it anew; devices of lines share that of their chip."""
         _only(command, "role")
-        try:
-            return self._instruments.reopen(self._role(command)), {}
-        except ValueError as error:
-            raise Refuse(str(error)) from error
+        task = self._instruments.task_of(self._role(command))
+        self._restart(task)
+        return "", {"task": task, "roles": self._instruments.roles_of(task)}
 
     async def _record(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         _only(command)

@@ -49,6 +49,8 @@ class Supervisor:
         self.reports: dict[str, Report] = {}
         self.stopping = False
         """Set when the stop has begun: from now on tasks may end."""
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._wanted_anew: set[str] = set()
 
     def beat(self, name: str) -> None:
         """Task `name` has made progress."""
@@ -71,9 +73,15 @@ class Supervisor:
     def restartable(
         self, group: asyncio.TaskGroup, name: str, run: Run, down: Callable[[str], Awaitable[None]] | None = None
     ) -> asyncio.Task[None]:
-        """A task that is started anew when it ends; `down(why)` is told each time before the pause."""
+        """A task that is started anew when it ends; `down(why)` is told each time (`task_failed`, `reopened`)."""
         self.reports[name] = Report(critical=False, watched=False)
-        return group.create_task(self._again(name, run, down), name=name)
+        self._tasks[name] = group.create_task(self._again(name, run, down), name=name)
+        return self._tasks[name]
+
+    def restart(self, name: str) -> None:
+        """Break off a restartable task and start it anew at once."""
+        self._wanted_anew.add(name)
+        self._tasks[name].cancel()
 
     async def _must(self, name: str, run: Run) -> None:
         report = self.reports[name]
@@ -96,6 +104,13 @@ class Supervisor:
             try:
                 await run()
                 why = "ended by itself"
+            except asyncio.CancelledError:
+                if not self._is_wanted_anew(name):
+                    raise
+                report.restarts += 1
+                if down is not None:
+                    await down("reopened")
+                continue
             except Exception as error:
                 why = _cause(error)
                 if why != report.last_error:
@@ -108,8 +123,16 @@ class Supervisor:
             report.state, report.last_error = "waiting", why
             report.restarts += 1
             if down is not None:
-                await down(why)
+                await down("task_failed")
             await asyncio.sleep(PAUSES_S[min(failures, len(PAUSES_S)) - 1])
+
+    def _is_wanted_anew(self, name: str) -> bool:
+        """Was this cancellation only `restart`; one that comes from the stop is never lost (field case 109)."""
+        task = asyncio.current_task()
+        assert task is not None
+        wanted = name in self._wanted_anew
+        self._wanted_anew.discard(name)
+        return wanted and task.uncancel() == 0
 
 
 def _cause(error: BaseException) -> str:
