@@ -237,8 +237,8 @@ def place_your_bets(h: Hearing) -> None:
 
 
 def read(h: Hearing, reading: Reading) -> None:
-    """Hand a reading to the table, once."""
-    if reading in h.coup.readings:
+    """Hand a reading to the table, once (a state that was stored has tuples where this one has lists)."""
+    if any((e.source, e.value, e.at_ns) == (reading.source, reading.value, reading.at_ns) for e in h.coup.readings):
         h.ignore("deja_lue")
     else:
         h.say(Read(reading=reading))

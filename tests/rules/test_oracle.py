@@ -329,7 +329,7 @@ def test_validation_is_what_the_text_says(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("game", MOST)
-def test_every_combination_of_the_text_pays_on_every_number(game: str) -> None:
+def test_every_combination_of_the_text_and_no_other(game: str) -> None:
     """All pairs, triples in a window, blocks: what exists pays by its table, what does not is refused."""
     pockets: list[Any] = [*sorted(NUMBERS), *sorted(ZEROS[game], key=str)]
     bets: list[tuple[str, list[Any]]] = [("plein", [p]) for p in pockets]
@@ -345,8 +345,9 @@ def test_every_combination_of_the_text_pays_on_every_number(game: str) -> None:
     given_bets = [
         {"id": str(place), "player": "J1", "type": bet, "on": on, "stake": 100} for place, (bet, on) in enumerate(bets)
     ]
+    drawn = [*range(1, 37, 5), 17, *ZEROS[game]]
     cases = [
-        {"game": game, "kind": "settlement", "bets": given_bets, "outcome": {"numbers": [number]}} for number in pockets
+        {"game": game, "kind": "settlement", "bets": given_bets, "outcome": {"numbers": [number]}} for number in drawn
     ]
     told = answer_all(cases)
     assert isinstance(told, list)
