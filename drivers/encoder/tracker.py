@@ -26,6 +26,8 @@ MS: Final = 1_000_000
 _MARKS: Final = 32
 _FREE: Final = 0.42
 """Behind a touched peg the strap hangs free again from this part of the pitch on, until the next touch."""
+_SNAP_SPREAD_DEG: Final = 0.5
+"""The true snap comes so far behind the hysteresis: a wheel held there has not snapped."""
 _LEAN_DEG: Final = 0.5
 """A free wheel leans on the strap by 0.22 degrees at most; beyond, somebody holds it."""
 _FASTEST: Final = 25.0
@@ -175,10 +177,11 @@ class Tracker:
             for count in (min(self._near_low, self.far, c), max(self._near_high, self.far, c))
         )
         margins = [(1 + snap - high, 1), (low + snap, -1)]
+        spread = _SNAP_SPREAD_DEG / deg
         if self._snapped > 0:
-            margins.append((high - snap, -1))
+            margins.append((high - snap - spread, -1))
         elif self._snapped < 0:
-            margins.append((1 - snap - low, 1))
+            margins.append((1 - snap - low - spread, 1))
         margin, side = min(margins)
         x = (c - self._base) / self._pitch - self.gap
         bent = max(x - 1, -x) * deg
