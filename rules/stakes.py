@@ -90,6 +90,11 @@ def place(desk: Desk, fact: ChipPlaced) -> None:
         return
     keep(desk, stake)
     desk.say(accepted(stake))
+    count_players(desk)
+
+
+def count_players(desk: Desk) -> None:
+    """Note that more people play than the text allows."""
     if desk.game.most_players is None:
         return
     most, requirement = desk.game.most_players
@@ -223,6 +228,7 @@ def close(desk: Desk, effect: Close) -> None:
         if in_time.cents and (refusal := below_minimum(in_time, limits)):
             keep(desk, replace(in_time, cents=0))
             push_back(desk, in_time, in_time.cents, refusal)
+    count_players(desk)  # winners of the coup before play on without a new chip
     desk.go(Phase.JEUX_FAITS)
 
 

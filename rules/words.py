@@ -56,7 +56,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "rien_ne_va_plus_du": "Annoncer « Rien ne va plus »",
     "rien_ne_va_plus_attendu": "« Rien ne va plus » n'est toujours pas annoncé",
     "jeton_dans_le_cylindre": "Jeton dans le cylindre : reprendre la bille et la lancer de nouveau",
-    "arret_avant_rien_ne_va_plus": "Roue arrêtée avant « Rien ne va plus » : les mises restent ouvertes, à relancer",
+    "arret_avant_rien_ne_va_plus": "Roue arrêtée avant « Rien ne va plus » : à relancer, les mises restent ouvertes",
     "bille_a_relancer": "Bille perdue avant « Rien ne va plus » : à relancer",
     "numero": "{number}, {chances}",
     "zero": "Zéro",

@@ -280,6 +280,19 @@ def test_a_spin_that_was_stopped_does_not_make_the_thirteenth_player_go_away() -
     assert game.reasons == ["trop_de_joueurs"]
 
 
+def test_r_rc_02_thirteen_winners_are_still_thirteen_in_the_next_coup() -> None:
+    game = roue(max_players=1)
+    game.chip("rouge", 400)
+    game.chip("rouge", 400, player="J2")
+    spun(game)
+    assert game.paid() == [("rouge", "win", 4000), ("rouge", "win", 4000)]
+    game.say("faites_vos_jeux")
+    game.spin(CCW)
+    game.slow()
+    game.call()
+    assert (game.breach().code, game.breach().requirement) == ("trop_de_joueurs", "R-RC-02")
+
+
 def test_what_the_house_wants_held_is_not_healed_by_a_jeton() -> None:
     game = francaise(options=FrancaiseOptions(rota_lanceurs=("A", "B")), raise_to_held=("lanceur_inconnu",))
     faits(game)
@@ -470,7 +483,8 @@ def test_a_manual_result_against_an_instrument_that_reads_is_held() -> None:
 
 def test_closed_bets_without_a_launch_that_anybody_saw_can_be_decided() -> None:
     game = francaise()
-    game.do(DeviceLost(at_ns=game.at(), source="wheel_sensor", device="wheel_sensor", why="unplugged"))
+    for device in ("wheel_sensor", "console"):
+        game.do(DeviceLost(at_ns=game.at(), source=device, device=device, why="unplugged"))
     game.chip("noir", 500)
     game.spin(CW)
     game.call()  # the ball runs, unseen
