@@ -1,4 +1,4 @@
-"""Requirement -> the test that would fail without it: each E, C and D of communs, roue de la chance, roulette française.
+"""Requirement -> the test that would fail without it: every E, C, D of communs, roue de la chance, roulette française.
 
 The tags are copied from the spec; A (attested by people) and N (not observable) alone are left out.
 """
