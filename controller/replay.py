@@ -29,6 +29,7 @@ from controller.timers import TIMER, due
 from drivers.base import Edge
 from rules.decisions import Decision
 from rules.facts import FACTS, DeviceLost, Fact, TimerElapsed
+from rules.seance import CLOSED
 from rules.state import TableState
 from rules.table import Table
 
@@ -128,9 +129,8 @@ class Pipeline:
         return facts
 
     def _edge(self, line: Mapping[str, Any], source: object, at_ns: int) -> list[Fact]:
-        if source not in self._lines:
+        if not isinstance(source, str) or source not in self._lines:
             raise ReplayError(f"source: no line {source!r}; the config has: {', '.join(self._lines)}")
-        assert isinstance(source, str)
         edge = Edge(source, line["level"], at_ns, line.get("seq", 0))
         facts: list[Fact] = self._roles[self._lines[source]].decoder.feed([edge])
         return facts
@@ -199,6 +199,8 @@ def write(outs: Iterable[Out]) -> Iterator[str]:
 def _pipeline(header: Mapping[str, Any], path: Path | None) -> Pipeline:
     config = load_for_replay(header, path)
     state = decode_state(header["state"], config.game) if header.get("state") is not None else None
+    if state is not None and state.phase not in CLOSED and (state.coup is None or state.limits is None):
+        raise ReplayError(f"state: phase {state.phase} needs coup and limits; only a closed table has none")
     pipeline = Pipeline(config, state)
     drivers = header.get("drivers", {})
     if not isinstance(drivers, dict):
@@ -255,7 +257,7 @@ def _check_fields(line: Mapping[str, Any], kind: str) -> None:
             raise ReplayError(f"{key}: missing in {kind}")
     if kind == "Edge" and (line["level"] not in (0, 1) or isinstance(line["level"], bool)):
         raise ReplayError(f"level: must be 0 or 1, not {line['level']!r}")
-    if not isinstance(line.get("seq", 0), int):
+    if not isinstance(line.get("seq", 0), int) or isinstance(line.get("seq"), bool):
         raise ReplayError(f"seq: must be a whole number, not {line['seq']!r}")
     if kind == "Lost" and not isinstance(line["why"], str):
         raise ReplayError(f"why: must be a text, not {line['why']!r}")

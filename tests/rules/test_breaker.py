@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from controller.replay import INSTANT_MAX, ReplayError, replay, write
 from rules.decisions import (
     AlarmRaised,
     BetsClosed,
@@ -613,3 +616,32 @@ def test_amounts_and_limits_at_their_edges() -> None:
     assert spot is not None
     free = Limits(minimum=1, minima={}, maxima={}, requirements={})
     assert above_maximum(spot, 10**9, (), "J1", free) is None
+
+
+# --- traces ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "says"),
+    [
+        ({}, {"in": "Edge", "source": ["wheel.a"], "level": 1, "at_ns": 1}, r"2: source: no line \['wheel.a'\]"),
+        ({}, {"in": "Edge", "source": "wheel.a", "level": 1, "at_ns": 1, "seq": True}, "2: seq: "),
+        ({}, {"in": "Edge", "source": "wheel.a", "level": 1, "at_ns": INSTANT_MAX + 1}, "2: at_ns: "),
+        ({"state": {"phase": "mises_ouvertes"}}, {}, "1: state: phase mises_ouvertes needs coup and limits"),
+        ({"state": {"phase": "litige", "coup": {"no": 1}}}, {}, "1: state: phase litige needs coup and limits"),
+    ],
+)
+def test_a_trace_that_no_table_can_live(header: Any, line: Any, says: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    lines = ({"v": 1, "game": "roulette_francaise", "config": {}, **header}, line)
+    trace.write_text("".join(json.dumps(entry) + "\n" for entry in lines))
+    with pytest.raises(ReplayError, match=says):
+        list(replay(trace))
+
+
+def test_the_end_of_time_is_no_hang(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    lines: list[Any] = [{"v": 1, "game": "roulette_francaise", "config": {}}]
+    lines += [{"in": "Edge", "source": f"wheel.{line}", "level": 1, "at_ns": INSTANT_MAX} for line in ("a", "b")]
+    trace.write_text("".join(json.dumps(entry) + "\n" for entry in lines))
+    assert list(write(replay(trace))) == list(write(replay(trace)))
