@@ -140,7 +140,7 @@ class App:
             clock=clock,
             beat=self._beat("journal"),
         )
-        self._floor = self._make_floor()
+        self._floor = self._make_floor(key.public)
         self._outbox = Outbox(
             self._thread,
             publish=self._floor.publish,
@@ -175,7 +175,7 @@ class App:
         earlier = self._journal.found.earlier
         return state if earlier is None else after_restart(state, self._clock.mono_ns(), earlier[0])
 
-    def _make_floor(self) -> Floor:
+    def _make_floor(self, public_key: str) -> Floor:
         config, mqtt = self._config, self._config.mqtt
         broker = Broker.at(
             mqtt.url,
@@ -191,6 +191,7 @@ class App:
             boot=self._run_id,
             version=self._version,
             epoch=self._journal.head.epoch,
+            public_key=public_key,
             clock=self._clock,
             handle=lambda payload, name, retained: self._commands.handle(payload, name=name, retained=retained),
             health=self._report,

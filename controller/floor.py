@@ -25,6 +25,7 @@ from controller import wire
 from controller.clock import Clock
 from controller.codec import encode
 from controller.mqtt import Acked, Broker, Disconnected, Link, Message, Subscription
+from controller.results import first_fault
 from rules import state as law
 from rules.words import text
 
@@ -65,7 +66,8 @@ class Floor:
     `tell_last` after each commit, `change_epoch` when the journal starts anew, `sample` for `diag`; the outbox awaits
     `ready()` and calls `publish`, which raises Disconnected and answers with the broker's own reason. `also` is told
     every value that stands and every sample (`suffix`, payload), broker or not: the local socket's watchers live on it.
-    `older(known_id)` is called when the broker knows a newer result of our epoch than our journal does.
+    `older(known_id)` is called when the broker knows a newer result of our epoch, signed by `public_key`, than our
+    journal does.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Floor:
         boot: str,
         version: str,
         epoch: str,
+        public_key: str,
         clock: Clock,
         handle: Handle,
         health: Callable[[], wire.Health],
@@ -86,6 +89,7 @@ class Floor:
         beat: Callable[[], None] = lambda: None,
     ) -> None:
         self._base, self._boot, self._version, self._epoch = base, boot, version, epoch
+        self._public_key = public_key
         self._clock = clock
         self._handle, self._health, self._older = handle, health, older
         self._alarm, self._clear = alarm, clear
@@ -261,13 +265,20 @@ class Floor:
             kept.due, kept.not_before = kept.due or suffix != "status", 0.0
 
     def _compare_last(self) -> None:
-        ours, known = self._kept["result/last"], _result(self._known)
+        ours, known = self._kept["result/last"], self._signed(self._known)
         if known is None or known["epoch"] != self._epoch:
             return
-        mine = _result(ours.payload)
+        mine = json.loads(ours.payload) if ours.payload is not None else None
         if mine is None or mine["epoch"] != self._epoch or mine["seq"] < known["seq"]:
             ours.payload = None  # never put an older one in its place
             self._older(f"{known['epoch']}/{known['seq']}")
+
+    def _signed(self, payload: bytes | None) -> Mapping[str, Any] | None:
+        """A result of ours; None for whatever else somebody may have left in its place."""
+        if payload is None or first_fault([payload], self._public_key):
+            return None
+        body: Mapping[str, Any] = json.loads(payload)
+        return body
 
     async def _renew(self, suffix: str, kept: _Kept) -> None:
         now = asyncio.get_running_loop().time()
@@ -468,12 +479,3 @@ def table_state(
         alarms=alarms,
         nonce=nonce,
     )
-
-
-def _result(payload: bytes | None) -> Mapping[str, Any] | None:
-    """Epoch and seq of a result body; None when it is none."""
-    try:
-        body = json.loads(payload or b"")
-        return {"epoch": str(body["epoch"]), "seq": int(body["seq"])}
-    except (ValueError, TypeError, KeyError):
-        return None

@@ -18,6 +18,7 @@ from controller.clock import Clock
 from controller.commands import BURST, COMMANDS, Authorised, Authoriser, Commands, Heard
 from controller.floor import Floor, table_state
 from controller.journal import Journal, JournalThread
+from controller.journal_file import result_hash
 from controller.journal_start import Owner
 from controller.mqtt import Broker
 from controller.outbox import Outbox
@@ -89,6 +90,7 @@ class House:
             boot=self.boot,
             version="1",
             epoch=self.scribe.epoch,
+            public_key=KEY.public,
             clock=clock,
             handle=lambda payload, name, retained: commands.handle(payload, name=name, retained=retained),
             health=self.health,
@@ -597,6 +599,8 @@ async def test_case_48_a_broker_that_knows_more_than_the_journal_is_heard(broker
     async with Consumer(broker.port, BASE, ("result/last", "status")) as floor:
         await floor.until(lambda: floor.last("result/last"), "the last result")
         newer = {**floor.last("result/last"), "seq": 10_000}
+        newer["hash"] = result_hash(newer)
+        newer["sig"] = KEY.sign(bytes.fromhex(newer["hash"]))
         payload = json.dumps(newer).encode()
         await floor.publish(f"{BASE}/result/last", payload, retain=True)
         async with house.open():
@@ -609,7 +613,26 @@ async def test_case_48_a_broker_that_knows_more_than_the_journal_is_heard(broker
             assert floor.last("status")["state"] == "online"
 
 
-@pytest.mark.parametrize("strange", [b"{", b"[]", b'{"epoch": 1}', b'{"epoch": "other", "seq": 99999}'])
+async def test_what_another_key_has_signed_is_not_our_result(broker: Mosquitto, tmp_path: Path) -> None:
+    house = House(tmp_path, broker.port)
+    async with house.open():
+        await house.coup()
+        await house.until(lambda: house.outbox.unsent() == 0, "sending")
+    async with Consumer(broker.port, BASE, ("result/last",)) as floor:
+        true = await floor.until(lambda: floor.last("result/last"), "the last result")
+        forged = {**true, "seq": 10_000}
+        forged["hash"] = result_hash(forged)
+        forged["sig"] = SigningKey(Ed25519PrivateKey.generate()).sign(bytes.fromhex(forged["hash"]))
+        await floor.publish(f"{BASE}/result/last", json.dumps(forged).encode(), retain=True)
+        async with house.open():
+            await house.floor.ready()
+            await floor.until(lambda: floor.last("result/last") == true, "the true one in its place")
+            assert house.older == []
+
+
+@pytest.mark.parametrize(
+    "strange", [b"{", b"[]", b'{"epoch": 1}', b'{"epoch": "other", "seq": 99999}', b"[" * 100_000, b'{"seq": 1e999}']
+)
 async def test_what_else_may_stand_on_the_broker_is_replaced(broker: Mosquitto, tmp_path: Path, strange: bytes) -> None:
     house = House(tmp_path, broker.port)
     async with Consumer(broker.port, BASE, ()) as other:
