@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import gc
 import fcntl
+import gc
 import os
 import select
 import termios
