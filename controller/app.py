@@ -28,7 +28,7 @@ from controller.codec import decode_state, encode_state
 from controller.commands import Authoriser, Commands, Heard
 from controller.commits import Commits
 from controller.config import Config
-from controller.errors import ConfigError, Problem
+from controller.errors import ConfigError, ControllerError, Problem
 from controller.floor import Floor
 from controller.guard import Guard
 from controller.health import Reporter, Sources
@@ -75,13 +75,17 @@ class App:
     """One daemon for one table."""
 
     def __init__(self, config: Config, clock: Clock, notifier: Notifier) -> None:
-        """Open the journal and make every part; raises ControllerError (journal, key, `[[local]]`)."""
+        """Open the journal and make every part; raises ControllerError (folder, journal, key, `[[local]]`)."""
         self._config, self._clock, self._notifier = config, clock, notifier
         self._version = version(DISTRIBUTION)
         self._run_id = secrets.token_hex(8)
         self._table = f"{config.site}/{config.table}"
         self._folder = Path(config.state.folder)
-        self._folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        except OSError as error:
+            why = f"{error.strerror}; set [state] folder to a place that the daemon may write"
+            raise ControllerError(f"state folder {self._folder}: {why}") from error
         key = key_of(self._folder, config.state.signing_key_file)
         owner = Owner(table=self._table, game=config.game.id, version=self._version, boot=boot_id())
         self._journal = Journal(self._folder, owner, key, clock)

@@ -86,7 +86,7 @@ class Supervisor:
     async def _must(self, name: str, run: Run) -> None:
         report = self.reports[name]
         try:
-            await run()
+            await _whole(run)
         except Exception as error:
             report.state, report.last_error = "ended", _cause(error)
             log.critical("task %s has failed: %s", name, report.last_error, exc_info=error)
@@ -102,7 +102,7 @@ class Supervisor:
             started_ns = self._clock.mono_ns()
             report.state = "running"
             try:
-                await run()
+                await _whole(run)
                 why = "ended by itself"
             except asyncio.CancelledError:
                 if not self._is_wanted_anew(name):
@@ -133,6 +133,17 @@ class Supervisor:
         wanted = name in self._wanted_anew
         self._wanted_anew.discard(name)
         return wanted and task.uncancel() == 0
+
+
+async def _whole(run: Run) -> None:
+    """Run it; a cancellation that nobody asked of the task itself is an error: else the task would vanish unseen."""
+    try:
+        await run()
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("something that it waited for was cancelled") from error
 
 
 def _cause(error: BaseException) -> str:

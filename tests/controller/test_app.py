@@ -263,3 +263,8 @@ def test_a_start_that_fails_is_told_in_one_line(tmp_path: Path) -> None:
     assert code == 1
     assert "chmod 600" in said[-1]["text"]
     assert not any("trace" in line for line in said)
+    nowhere = {"folder": str(tmp_path / "t.toml" / "state"), "socket": str(tmp_path / "cmd.sock")}
+    code, said = started(tmp_path, table(tmp_path, state=nowhere))
+    assert code == 1
+    assert "Not a directory; set [state] folder to a place that the daemon may write" in said[-1]["text"]
+    assert not any("trace" in line for line in said)

@@ -33,7 +33,16 @@ async def forever() -> None:
     await asyncio.Event().wait()
 
 
-@pytest.mark.parametrize(("run", "says"), [(fails, "ValueError: boom"), (returns, "ended by itself")])
+async def stray() -> None:
+    """What it waits for is cancelled, not it."""
+    waited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    waited.cancel()
+    await waited
+
+
+@pytest.mark.parametrize(
+    ("run", "says"), [(fails, "ValueError: boom"), (returns, "ended by itself"), (stray, "waited for was cancelled")]
+)
 async def test_the_end_of_a_critical_task_ends_the_group(run: Callable[[], Awaitable[None]], says: str) -> None:
     owner = Supervisor(Clock())
 
@@ -59,7 +68,7 @@ async def test_a_critical_task_may_end_once_the_stop_has_begun() -> None:
     assert owner.reports["journal"].state == "ended"
 
 
-@pytest.mark.parametrize("run", [fails, returns])
+@pytest.mark.parametrize("run", [fails, returns, stray])
 async def test_a_restartable_task_comes_back_and_is_named(
     run: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
