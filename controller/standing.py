@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -18,6 +19,8 @@ from controller.sequencer import Sequencer
 from rules.decisions import AlarmCleared, AlarmRaised, Decision, Phase
 from rules.state import TableState
 from rules.words import text
+
+log = logging.getLogger(__name__)
 
 QUIET: Final = frozenset({Phase.FERME, Phase.VERIFIEE, Phase.MISES_OUVERTES, Phase.REGLEMENT, Phase.LITIGE})
 """Phases in which maintenance may begin."""
@@ -68,6 +71,7 @@ class Standing:
             case _:
                 return
         if alarm is not None:
+            _log(alarm)
             self._sequencer.scribe.tell(alarm_event(alarm))
 
     def alarm(self, name: str, code: str, sentence: str) -> None:
@@ -84,6 +88,7 @@ class Standing:
 
     def _changed(self, alarm: wire.Alarm | None) -> None:
         if alarm is not None:
+            _log(alarm)
             self._sequencer.note("alarm", plain(alarm), alarm_event(alarm))
 
     # --- maintenance ---
@@ -141,6 +146,14 @@ class Standing:
         """Its id."""
         body = self.last_result_body()
         return None if body is None else str(body["id"])
+
+
+def _log(alarm: wire.Alarm) -> None:
+    """For whoever reads the log of the machine and not the floor."""
+    if alarm.active:
+        log.warning("alarm %s: %s%s", alarm.name, alarm.text, ", seen" if alarm.acked else "")
+    else:
+        log.info("alarm %s is over%s", alarm.name, "" if alarm.acked else ", nobody has seen it")
 
 
 def alarm_event(alarm: wire.Alarm) -> Told:

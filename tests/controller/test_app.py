@@ -87,7 +87,7 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 async def test_without_devices_and_broker_it_is_ready_and_says_what_is_lost(
-    tmp_path: Path, manager: socket.socket
+    tmp_path: Path, manager: socket.socket, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with living(config(tmp_path), manager) as app:
         health = app._report()
@@ -98,6 +98,7 @@ async def test_without_devices_and_broker_it_is_ready_and_says_what_is_lost(
         assert "does not exist" in str(health.devices["console"].text)
         assert health.mqtt["connected"] is False
         assert all(task.state == "running" for task in health.tasks.values())
+    assert {f"alarm device:{role}: " in caplog.text for role in health.devices} == {True}
     told = facts(tmp_path)
     assert [fact["device"] for fact in told if fact["in"] == "Doubtful"] == ["wheel"]
     assert {fact["device"] for fact in told if fact["in"] == "DeviceLost"} == set(health.devices)
