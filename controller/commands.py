@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from controller.canonical import CanonicalError, canonical, parse
 from controller.clock import Clock, rfc3339
 from rules.facts import Commanded
 from rules.words import text
+
+log = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 16_384
 """A command is a few hundred bytes; anything near this is no command."""
@@ -352,6 +355,9 @@ class Commands:
             reply = msgspec.structs.replace(await self._execute(command), id=command.id)
         except Refusal as refusal:
             reply = wire.Reply(id=claim.id, ok=False, code=refusal.code, text=refusal.text)
+        except Exception:  # a bug in one command must not take the link or the socket from all others (field case 1)
+            log.exception("command %s of %s", claim.name, claim.via)
+            reply = wire.Reply(id=claim.id, ok=False, code="rejected", text=text("cmd_erreur", name=claim.name))
         finally:
             self._room += 1
         return self._answered(claim, reply)

@@ -129,6 +129,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "cmd_second_missing": "args.second doit porter operator, key et sig d'une seconde personne : {why}",
     "cmd_busy": "Trop de commandes à la fois : recommencer dans un instant",
     # --- the controller's own commands and troubles ---
+    "cmd_erreur": "Erreur du contrôleur dans la commande {name} : voir son journal avant de la répéter",
     "cmd_executee": "Commande {name} de {by} exécutée",
     "cmd_pas_encore_ecrite": "Commande entendue, pas encore écrite au journal : lire l'état avant de la répéter",
     "cmd_argument": "Argument {name} : attendu {allowed}",

@@ -110,6 +110,19 @@ async def test_a_refusal_of_the_law_is_told_as_such(desk: Desk) -> None:
     assert (await desk.commands.handle(COMITE.envelope("open"), name="open")).code == "rejected"
 
 
+async def test_a_bug_in_one_command_is_an_answer_like_any_other(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    async def breaks(_command: Authorised) -> wire.Reply:
+        raise LookupError("no such drawer")
+
+    commands = Commands(authoriser=desk.authoriser, execute=breaks, record=desk.heard.append, clock=desk.clock)
+    for number in (1, 2):
+        reply = await commands.handle(COMITE.envelope("open", id=f"b-{number}"), name="open")
+        assert (reply.id, reply.code) == (f"b-{number}", "rejected")
+        assert "voir son journal" in reply.text
+    assert [heard.code for heard in desk.heard] == ["rejected", "rejected"]
+    assert "no such drawer" in caplog.text
+
+
 Payload = bytes | Callable[[], bytes]
 """Envelopes are signed when their test runs: they are not valid for long."""
 
