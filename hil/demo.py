@@ -194,6 +194,7 @@ async def demo(table: str, coups: int | None) -> int:
         say(f"demo: {rig.url}/{rig.base}")
         say(f"demo: table-rig tell {rig.control} unplug ROLE | plug ROLE | kill daemon | broker down | broker up")
         async with rig:
+            say(f"demo: results are signed by {await rig.public_key()}")
             await Demo(rig, played, coups, await Contract.published()).run()
     except (RigError, ScenarioError) as error:
         print(f"demo: {error}", file=sys.stderr, flush=True)

@@ -14,7 +14,7 @@ import pytest
 
 from hil.contract import Contract
 from hil.demo import demo
-from hil.floor import Consumer
+from hil.floor import Chain, Consumer
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 FIRST = re.compile(r"demo: mqtt://127\.0\.0\.1:(\d+)/(casino/[\w-]+/[\w-]+)\n")
@@ -88,6 +88,7 @@ async def test_the_demo_ends_by_itself_after_its_valid_results(table: str, short
     await consumer.start()
     try:
         contract = await Contract.published()
+        contract.chain = Chain.of((await running.line("results are signed by")).split()[-1])
         await running.line("RESULTAT .* valid")
         assert await running.process.wait() == 0
         assert [problem for heard in consumer.heard for problem in contract.check(heard)] == []
