@@ -180,8 +180,8 @@ def withdraw(desk: Desk, fact: ChipRemoved) -> None:
         if (entry.player, entry.tableau, entry.type) == (fact.player, fact.tableau, bet_type)
         and frozenset(entry.on) == frozenset(on)
     ]
-    if fact.cents <= 0:
-        desk.ignore("montant_impossible")
+    if fact.cents <= 0 or desk.state.phase is Phase.CHOIX:  # with the choices the payment begins
+        desk.ignore("montant_impossible" if fact.cents <= 0 else "mises_deja_closes")
         return
     if not there or desk.state.coup is None:
         desk.ignore("rien_a_retirer")

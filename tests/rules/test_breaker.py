@@ -385,6 +385,56 @@ def test_a_dispute_forgets_the_ball_that_waited() -> None:
     assert (game.state.last_direction, game.state.waiting_turn, game.state.waiting_ball) == (CCW, None, None)
 
 
+# --- prison and the cover --------------------------------------------------------------------------------------------
+
+
+def test_a_stake_in_prison_outlives_void_coups_closings_and_disputes() -> None:
+    game = francaise()
+    game.chip("rouge", 1000)
+    played(game, 0)
+    game.choose("zero", "prison")
+    faits(game, CCW)
+    game.command("void", role="chef", why="fumée")
+    assert [(stake.carried, stake.zeros) for stake in game.state.stakes] == [("prison", 1)]
+    game.command("attest", what="couvercle", role="chef")
+    game.command("close")
+    game.command("open")
+    assert game.is_in(Phase.MISES_OUVERTES)
+    faits(game, CW)
+    game.read(3)
+    game.read(4, "console")
+    game.command("resolve", role="chef", **{"as": "void"})
+    assert lying(game) == [("J1", "rouge", 1000, "prison")]
+    played(game, 0, CCW)
+    game.choose("zero", "prison")
+    game.read(5, "console")  # contradicted: the second zero never was
+    game.command("resolve", role="chef", outcome=7, **{"as": "valid"})
+    assert game.paid() == [("rouge", "freed", 0)]
+
+
+def test_r_rf_03_a_cover_signed_for_before_the_ball_ran_is_no_cover() -> None:
+    game = francaise()
+    game.command("attest", what="couvercle", role="chef")
+    played(game, 3)
+    game.command("close")
+    assert game.one(Refused).code == "attestation_manquante"
+    game.command("attest", what="couvercle", role="chef")
+    game.command("close")
+    assert game.is_in(Phase.FERME)
+
+
+def test_chips_that_leave_while_players_choose_are_the_payment() -> None:
+    game = francaise()
+    game.chip("rouge", 1000)
+    game.chip("plein:17", 500)
+    played(game, 0)
+    for spot, cents in (("plein:17", 500), ("rouge", 500)):
+        game.take(spot, cents)
+        assert game.ignored
+    game.choose("zero", "retire")
+    assert game.paid() == [("rouge", "partial", -500), ("plein", "lose", -500)]
+
+
 # --- the last coup and the end of the seance -------------------------------------------------------------------------
 
 
