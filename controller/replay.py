@@ -16,8 +16,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_type_hints
 
 import msgspec
 
@@ -243,7 +244,13 @@ def _fact(line: Mapping[str, Any]) -> tuple[Fact | None, int | None]:
             raise ReplayError(f"{field}: {allowed}, not {instant!r}")
     if kind in _RAW:
         return None, line["at_ns"]
-    fact = decode_fact(line)
+    try:
+        fact = decode_fact(line)
+    except CodecError as error:
+        words = get_type_hints(FACTS[kind]).get(error.where)
+        if isinstance(words, type) and issubclass(words, StrEnum):
+            raise ReplayError(f"{error.where}: {error.what}; allowed: {', '.join(words)}") from error
+        raise
     return fact, fact.at_ns
 
 

@@ -677,6 +677,16 @@ def test_amounts_and_limits_at_their_edges() -> None:
         ({}, {"in": "Edge", "source": ["wheel.a"], "level": 1, "at_ns": 1}, r"2: source: no line \['wheel.a'\]"),
         ({}, {"in": "Edge", "source": "wheel.a", "level": 1, "at_ns": 1, "seq": True}, "2: seq: "),
         ({}, {"in": "Edge", "source": "wheel.a", "level": 1, "at_ns": INSTANT_MAX + 1}, "2: at_ns: "),
+        (
+            {},
+            {"in": "SpinStarted", "source": "wheel", "at_ns": 1, "direction": "up"},
+            "2: direction: .*allowed: cw, ccw$",
+        ),
+        (
+            {},
+            {"in": "SpinSlowed", "source": "w", "at_ns": 1, "origin": "dieu"},
+            "2: origin: .*sensor, person, timer, peer",
+        ),
         ({"state": {"phase": "mises_ouvertes"}}, {}, "1: state: phase mises_ouvertes needs coup and limits"),
         ({"state": {"phase": "litige", "coup": {"no": 1}}}, {}, "1: state: phase litige needs coup and limits"),
     ],
