@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 import time
@@ -34,7 +35,15 @@ NOTHING_S = 180.0
 
 def say(text: str) -> None:
     """One line for whoever watches."""
-    print(text, flush=True)
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # `./dev demo | head -1`
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the interpreter's last flush uses it
+
+
+def nobody_reads() -> bool:
+    """Whoever watched has gone away."""
+    return sys.stdout.name == os.devnull
 
 
 class Demo:
@@ -50,8 +59,10 @@ class Demo:
 
     @property
     def done(self) -> bool:
-        """Enough results are valid."""
-        return self.coups is not None and list(self.results.values()).count("valid") >= self.coups
+        """Enough results are valid; without a number, nobody watches any more."""
+        if self.coups is None:
+            return nobody_reads()
+        return list(self.results.values()).count("valid") >= self.coups
 
     @property
     def paid(self) -> bool:

@@ -71,7 +71,12 @@ class Running:
 
     def left_behind(self) -> list[str]:
         """Files and processes that should be gone."""
-        return [*map(str, self.folder.iterdir()), *self.processes().values()]
+        return [*left_in(self.folder), *self.processes().values()]
+
+
+def left_in(folder: Path) -> list[str]:
+    """Files that should be gone."""
+    return [str(path) for path in folder.iterdir()]
 
 
 @pytest.fixture
@@ -128,6 +133,17 @@ async def test_a_daemon_that_dies_ends_the_demo_with_its_reason(short: Path) -> 
     assert await running.process.wait() == 1
     assert "the daemon died with -9" in await running.said()
     assert running.left_behind() == []
+
+
+async def test_a_reader_who_goes_away_ends_a_demo_without_end_and_leaves_no_trace(short: Path) -> None:
+    process = await asyncio.create_subprocess_shell(
+        f"{sys.executable} -m hil.demo | head -1",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ, "TMPDIR": str(short)},
+    )  # fmt: skip
+    out, err = await process.communicate()
+    assert FIRST.fullmatch(out.decode())
+    assert err == b""
+    assert left_in(short) == []
 
 
 async def test_an_unknown_table_is_refused_in_words(capsys: pytest.CaptureFixture[str]) -> None:
