@@ -40,8 +40,9 @@ DEEPEST: Final = 16
 """Lists and objects within each other; what is deeper cannot be stored for certain."""
 FUTURE: Final = timedelta(seconds=30)
 """How far the sender's clock may be ahead of ours."""
-KEPT: Final = 256
-"""Accepted ids that are remembered even after their validity, should the clock be set back."""
+KEPT: Final = 32
+"""Accepted ids that are remembered even after their validity, should the clock be set back: few, for they are written
+with every commit, twice."""
 MOST: Final = 4096
 """Accepted ids still valid beyond which nothing more is accepted (`busy`): 13 a second for five minutes."""
 UNPROVEN: Final = frozenset({"malformed", "unknown", "retained", "unsigned", "bad_signature", "wrong_table", "busy"})
