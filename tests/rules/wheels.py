@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rules import game as games
-from rules.decisions import Announce, Breach, CoupEnded, Ignored, Line, Phase, Settled, Signal
+from rules.decisions import Announce, Breach, CoupEnded, Ignored, Line, Phase, Settled, Signal, StakeDoubtful
 from rules.facts import (
     BallDropped,
     BallLaunched,
@@ -24,10 +24,11 @@ from rules.game import House, RnvpMode
 from rules.games.roue_de_la_chance import RoueOptions
 from rules.games.roulette.variants import FrancaiseOptions
 from rules.table import Table
-from tests.rules.playbook import MS, Play
+from tests.rules.playbook import CW, MS, Play
 
 CONFIG = tomllib.loads((Path(__file__).parents[2] / "config/tables/roue-de-la-chance.toml").read_text("utf-8"))
 SEGMENTS = tuple(CONFIG["options"]["segments"])
+ROUGE = SEGMENTS.index("rouge")
 PER_TURN = 520
 """Counts of a turn in these tests: ten a cell."""
 
@@ -159,3 +160,41 @@ def francaise(**changes: Any) -> Wheel:
 
 MODES = (RnvpMode.CROUPIER, RnvpMode.SIGNAL, RnvpMode.AUTOMATIQUE)
 PERSON = Origin.PERSON
+
+
+def faits(game: Wheel, cylinder: Any = CW) -> Wheel:
+    """The ball runs, rien ne va plus was called in time."""
+    game.spin(cylinder)
+    game.ball(cylinder.opposite)
+    game.due()
+    game.call(500)
+    return game
+
+
+def played(game: Wheel, number: int, cylinder: Any = CW) -> Wheel:
+    """A whole coup that both sources have read."""
+    faits(game, cylinder).drop()
+    game.chance(number)
+    return game
+
+
+def spun(game: Wheel, cell: int = ROUGE) -> Wheel:
+    """A whole draw of the roue."""
+    game.spin(CW)
+    game.slow()
+    game.call()
+    game.stop(4 * PER_TURN, cell=cell)
+    return game
+
+
+def doubtful(game: Wheel, spot: str, cents: int, player: str = "J2") -> str:
+    """Chips of which nobody can say whether they preceded the call."""
+    assert game.state.coup is not None
+    assert game.state.coup.closed_at_ns is not None
+    closed = game.state.coup.closed_at_ns
+    game.chip(spot, cents, player=player, at_ns=closed - 1, until_ns=closed + 1)
+    return game.one(StakeDoubtful).id
+
+
+def lying(game: Wheel) -> list[tuple[str, str, int, str]]:
+    return [(stake.player, stake.type, stake.cents, stake.carried) for stake in game.state.stakes]
