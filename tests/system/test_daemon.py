@@ -332,10 +332,9 @@ async def test_maintenance_is_marked_everywhere_and_leaves_no_trace_in_the_game(
         wheel.play([9])
         await until(rig, lambda: len(results(rig)) == 3, "a coup that does not count")
         assert results(rig)[-1]["maintenance"] is True
+        heard = len(rig.consumer.heard)
         await rig.restart_daemon()  # maintenance outlives a power cut, and so does the state to go back to
-        await rig.consumer.wait_for(
-            "status", lambda body: body["reason"] == "maintenance", 10, start=len(rig.consumer.heard) - 1
-        )
+        await rig.consumer.wait_for("status", lambda body: body["reason"] == "maintenance", 10, start=heard)
         await order(rig, "technicien", "cmd", "maintenance", "on=false")
         after = json.loads(await tool(rig, "state"))
         lasting = ("seance", "partie", "coup", "phase", "limits", "last_direction", "attestations")
