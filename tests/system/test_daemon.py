@@ -274,7 +274,7 @@ async def test_live_samples_and_the_plain_watch() -> None:
     async with playing(coups=1) as (rig, _):
         samples, watched = await asyncio.gather(
             tool(rig, "diag", "wheel", "--seconds", "2", "--operator", "root"),
-            tool(rig, "watch", "--seconds", "3"),
+            tool(rig, "watch", "--seconds", "8"),
         )
         assert all("mrad_s" in json.loads(line) for line in samples.splitlines())
         assert len(samples.splitlines()) >= 2
