@@ -272,10 +272,10 @@ async def test_commands_of_the_controller_itself() -> None:
 
 async def test_live_samples_and_the_plain_watch() -> None:
     async with playing(coups=1) as (rig, _):
-        samples, watched = await asyncio.gather(
-            tool(rig, "diag", "wheel", "--seconds", "2", "--operator", "root"),
-            tool(rig, "watch", "--seconds", "8"),
-        )
+        watching = asyncio.gather(tool(rig, "watch", "--seconds", "12"))
+        while not watching.done():  # again, until the watch has surely begun
+            samples = await tool(rig, "diag", "wheel", "--seconds", "2", "--operator", "root")
+        (watched,) = await watching
         assert all("mrad_s" in json.loads(line) for line in samples.splitlines())
         assert len(samples.splitlines()) >= 2
         assert "state    seance 1, partie 1, coup 1, reglement" in watched

@@ -63,7 +63,7 @@ async def test_fifty_results_survive_a_lost_broker_and_a_kill(away: str) -> None
             rows = Counter((heard.body["id"], heard.payload) for heard in told("result", "event", "settlement/1"))
             assert len({row for row, _ in rows}) == len(rows)  # no id with two bodies
             twice = [times for times in rows.values() if times > 1]
-            assert twice == ([] if away == "down" else [2])  # only a frozen broker leaves one in doubt
+            assert twice in ([[], [2]] if away == "down" else [[2]])  # at most the one in doubt, byte-identical
         finally:
             await floor.stop()
 
