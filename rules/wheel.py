@@ -23,6 +23,8 @@ from rules.words import text
 MS: Final = 1_000_000
 """Nanoseconds in a millisecond."""
 
+UNSEEN: Final = ("tirage_non_observe", "appareil_perdu", "entrees_perdues")
+"""Breaches that say that a part of the draw was seen by nobody."""
 CALL_TIMER: Final = "rnvp"
 """Due when rien ne va plus may not come any later without holding the coup."""
 WRONG_SENSE: Final = ("sens", "buzzer")
@@ -139,9 +141,22 @@ def same_sense(h: Hearing) -> None:
     h.light(WRONG_SENSE)
 
 
+def unseen(h: Hearing) -> bool:
+    """A part of the draw was seen by nobody, so that no count of it proves a nullity: it is held, never void."""
+    return any(h.has(code) for code in UNSEEN)
+
+
+def seen_again(h: Hearing, direction: Direction) -> bool:
+    """A draw that runs over a restart looks like a new actuation to whoever begins to watch: it is the same one."""
+    return h.coup.launched and h.has("tirage_non_observe") and direction is h.coup.direction
+
+
 def turned_too_late(h: Hearing) -> None:
     """An actuation while a draw runs whose bets are closed: remembered, and held."""
     assert isinstance(h.fact, SpinStarted), "only an actuation comes here"
+    if seen_again(h, h.fact.direction):
+        h.ignore("meme_manoeuvre")
+        return
     h.say(Turned(direction=h.fact.direction))
     if h.has("relance_apres_rnvp"):
         h.ignore("deja_retenu")

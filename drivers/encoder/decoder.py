@@ -112,6 +112,7 @@ class Encoder:
     def opened(self, at_ns: int) -> list[Fact]:
         """The port is open: the lines are watched from now on."""
         self._forget()
+        self._tracker.unwatched_ns = at_ns
         if not self._port_why:
             return []
         self._port_why = ""

@@ -32,12 +32,14 @@ _LEAN_DEG: Final = 0.5
 """A free wheel leans on the strap by 0.22 degrees at most; beyond, somebody holds it."""
 _FASTEST: Final = 25.0
 """rad/s that nothing at a table reaches."""
+_AT_REST_NS: Final = 300 * MS
+"""Nothing that has the speed of a spin shows no edge for so long."""
 
 _STATE: Final = (
     "sense", "origin", "far", "moved_ns", "watch", "speed", "located", "gap", "uncertain", "spin", "spin_origin",
     "furthest", "corrected", "blind", "flawed", "slow_due_ns", "_calm", "_calm_far", "_base", "_started", "_slowed",
     "_obstructed", "_mark", "_pitch_mark", "_snap", "_free_from", "_free_from_ns", "_free_end", "_near_low",
-    "_near_high", "_snapped", "_peak", "_low", "_below_ns",
+    "_near_high", "_snapped", "_peak", "_low", "_below_ns", "unwatched_ns",
 )  # fmt: skip
 
 
@@ -70,6 +72,8 @@ class Tracker:
         """The encoder was lost in this spin: nobody saw what happened meanwhile."""
         self.flawed = False
         """Edges were lost in this spin: nothing is learned from it."""
+        self.unwatched_ns: int | None = None
+        """Nobody watched until then, nor has seen it since at rest, turning back or pushed; None = somebody has."""
         self.slow_due_ns: int | None = None
         self._calm = self._calm_far = 0
         self._base = 0.0
@@ -117,6 +121,7 @@ class Tracker:
         self._remember(self.far)
         self.sense = 0
         self.origin = self.far = c
+        self.unwatched_ns = None
         self._started = False
         self._free_end = None
         self._marks.clear()
@@ -136,6 +141,7 @@ class Tracker:
         self.slow_due_ns = None
         self.located, self.gap = False, None
         self.stop(c, self.moved_ns, [])
+        self.unwatched_ns = self.moved_ns
 
     def disturb(self) -> None:
         """An edge was impossible or lost: uncertain until the next index, and no speed is taken across it."""
@@ -210,6 +216,8 @@ class Tracker:
 
     def _turn(self, c: int, t: int) -> None:
         self._remember(self.far)
+        if self.unwatched_ns is not None and (self.sense or t - self.unwatched_ns > _AT_REST_NS):
+            self.unwatched_ns = None
         self.sense = -self.sense if self.sense else (1 if c > self.far else -1)
         self.origin, self.far = self.far, c
         self.moved_ns = t
@@ -296,6 +304,8 @@ class Tracker:
                 since_c, since_t = mark_c, mark_t
                 break
         if t > since_t and (c - since_c) * s * self._rad >= self._options.start_rad_s * (t - since_t):
+            if self._sped_up(c, t):
+                self.unwatched_ns = None
             self._begin_spin(self.origin, t, facts)
 
     def _begin_spin(self, origin: int, t: int, facts: list[Fact]) -> None:
@@ -311,23 +321,29 @@ class Tracker:
         self._run_out = RunOut()
         self._told.clear()
         facts.append(SpinStarted(at_ns=t, source=self._role, direction=_direction(self.spin)))
+        if self.unwatched_ns is not None and self._options.pegs:  # it was turning already: its launch is unknown
+            self.flawed = True
+            self.doubt(t, "not_observed", facts)
 
     def _try_resume(self, c: int, t: int, travel: int) -> None:
         """Edges are back after a loss in mid-spin: the same spin goes on unless it turns otherwise or is sped up."""
         if self.sense == self.spin and travel * 12 < self._options.counts_per_turn:
             return
         self.blind = False
-        marks = [*self._marks, (c, t)]
-        (c0, t0), (c1, t1) = marks[0], marks[min(1, len(marks) - 1)]
-        before = abs(c1 - c0) / max(1, t1 - t0)
-        now = self._speed_since(c, t, 0)[0] / self._rad
-        if self.sense != self.spin or now > 1.1 * before:
+        if self.sense != self.spin or self._sped_up(c, t):
             self.spin = 0
             return
         self.spin_origin = self.origin - (self.furthest - self.spin_origin)
         self.furthest = self.far
         self._started = True
         self.flawed = True
+
+    def _sped_up(self, c: int, t: int) -> bool:
+        """Somebody pushes: this run is faster now than where its edges began."""
+        marks = [*self._marks, (c, t)]
+        (c0, t0), (c1, t1) = marks[0], marks[min(1, len(marks) - 1)]
+        before = abs(c1 - c0) / max(1, t1 - t0)
+        return self._speed_since(c, t, 0)[0] / self._rad > 1.1 * before
 
     def _on_the_way(self, c: int, t: int, facts: list[Fact]) -> None:
         """One more pitch of the launched run: peak, slowing, obstruction or push."""

@@ -129,6 +129,9 @@ def started(h: Hearing, fact: SpinStarted) -> None:
     if h.coup.launched and not h.is_open:
         wheel.turned_too_late(h)
         return
+    if wheel.seen_again(h, fact.direction):
+        h.ignore("meme_manoeuvre")
+        return
     if h.coup.launched:
         wheel.launched_anew(h)
     wheel.actuated(h, fact.direction)
@@ -154,13 +157,15 @@ def stopped(h: Hearing, fact: SpinStopped) -> None:
     if not h.coup.launched or "stopped" in h.coup.times:
         h.ignore("deja_immobile")
         return
-    enough = fact.per_turn > 0 and fact.travel >= TURNS * fact.per_turn
+    unseen = wheel.unseen(h)
+    enough = unseen or (fact.per_turn > 0 and fact.travel >= TURNS * fact.per_turn)
     cut_short = not enough and h.coup.due_at_ns is None  # a wheel that had begun to slow was let run: that was a draw
     if h.is_open and not h.coup.annulled and (h.has("direction_non_alternee") or cut_short):
         h.say(Abandon(code="arret_avant_rien_ne_va_plus"))
         return
     h.mark("stopped")
-    h.set(travel=fact.travel, per_turn=fact.per_turn)
+    if not unseen:
+        h.set(travel=fact.travel, per_turn=fact.per_turn)
     wheel.closed_by_the_draw(h)
     h.dark(h.coup.lit)
     if not enough:

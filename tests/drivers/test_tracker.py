@@ -16,6 +16,7 @@ from rules.facts import (
     DeviceBack,
     DeviceLost,
     Direction,
+    Doubtful,
     Fact,
     SpinObstructed,
     SpinSlowed,
@@ -117,6 +118,27 @@ def test_the_start_is_told_when_90_degrees_are_reached() -> None:
     started = only(told(path), SpinStarted)
     reached = next(edge.at_ns for n, edge in enumerate(e for e in edges(path) if "index" not in e.line) if n == 599)
     assert started.at_ns == reached
+
+
+@pytest.mark.parametrize("sense", [1, -1])
+def test_a_wheel_that_turned_already_when_the_watch_began_is_told_as_not_observed(sense: int) -> None:
+    """A restart or a reopened port in mid-spin: what is counted then is no whole draw."""
+    seen = edges(launch([(0.0, 0.5)], sense * 9600))
+    encoder = Encoder("wheel", ROUE)
+    half = renumbered(seen[len(seen) // 2 :])
+    facts = encoder.opened(half[0].at_ns - 10 * MS) + encoder.feed(half) + encoder.tick(half[-1].at_ns + 5 * SECOND)
+    assert names(facts)[:2] == ["SpinStarted", "Doubtful"]
+    assert only(facts, Doubtful).why == "not_observed"
+    assert only(facts, SpinStopped).travel < 3 * TURN
+
+
+@pytest.mark.parametrize("before_ns", [1 * MS, 2 * SECOND])
+def test_a_launch_that_was_watched_is_observed_however_early_it_came(before_ns: int) -> None:
+    for options in (ROUE, CYLINDER):
+        seen = edges(launch([(0.0, 0.5)], 9600))
+        encoder = Encoder("wheel", options)
+        facts = encoder.opened(seen[0].at_ns - before_ns) + encoder.feed(seen)
+        assert names(facts + encoder.tick(seen[-1].at_ns + 5 * SECOND)) == SPIN
 
 
 def test_the_same_direction_twice_and_a_reversal_without_rest() -> None:

@@ -29,7 +29,7 @@ from rules.decisions import (
     StakeRefused,
     Status,
 )
-from rules.facts import SpinStopped
+from rules.facts import Doubtful, Overrun, SpinStopped
 from rules.game import House, load
 from rules.games.roue_de_la_chance import COLOURS, GAME, LAYOUT, RoueOptions
 from rules.limits import Limits
@@ -223,6 +223,43 @@ def test_r_rc_08_three_whole_turns(travel: int, valid: bool) -> None:
         assert game.said("coup_nul")
         assert not game.lines()
         assert (game.state.phase, len(game.state.stakes)) == (Phase.MISES_OUVERTES, 1)  # stakes stay the players'
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_nobody_saw_is_held_never_void_for_too_few_turns(closed: bool) -> None:
+    """A restart in mid-spin: the wheel is seen to start again, and the turns before are nobody's to count."""
+    game = roue()
+    game.spin(CW)
+    if closed:
+        game.slow()
+        game.call()
+    game.do(Doubtful(at_ns=game.at(), source="controller", device="wheel", why="not_observed"))
+    game.spin(CW)
+    assert game.ignored
+    game.stop(PER_TURN, cell=ROUGE)
+    result = game.ended()
+    assert (result.status, result.travel_counts, result.direction) == (Status.HELD, None, CW)
+    assert result.outcome == {"colour": "rouge", "cell": ROUGE, "valid": True, "chances": ["rouge"]}
+    assert {b.code for b in result.reasons} == {"tirage_non_observe"} | (set() if closed else {"rnvp_absent"})
+    assert game.state.last_direction is CW
+
+
+def test_another_actuation_after_a_restart_is_another_draw() -> None:
+    game = roue()
+    game.spin(CW)
+    game.do(Doubtful(at_ns=game.at(), source="controller", device="wheel", why="not_observed"))
+    game.spin(CCW)
+    game.slow()
+    game.call()
+    game.stop(FOUR_TURNS, cell=ROUGE, direction=CCW)
+    assert (game.ended().status, game.ended().travel_counts) == (Status.VALID, FOUR_TURNS)
+
+
+def test_edges_known_lost_prove_no_nullity() -> None:
+    game = spun()
+    game.do(Overrun(at_ns=game.at(), source="wheel", device="wheel", lost=4))
+    game.stop(3 * PER_TURN - 4, cell=ROUGE)
+    assert (game.ended().status, game.ended().reasons[0].code) == (Status.HELD, "entrees_perdues")
 
 
 def test_r_rc_08_a_wheel_of_unknown_size_has_made_no_turn() -> None:
