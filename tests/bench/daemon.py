@@ -135,6 +135,7 @@ async def events(rig: Rig) -> list[float]:
 async def lamps(rig: Rig, wheel: Wheel) -> list[float]:
     """Milliseconds from the edge that completes a quarter turn in the wrong sense to the lamp that says so."""
     took: list[float] = []
+    await asyncio.sleep(REST_S)  # a wheel pushed before it was seen at rest was not observed: its draw would be held
     await wheel.push(PUSH)  # the first actuation of all is free
     while len(took) < LAMPS:
         await asyncio.sleep(REST_S)
