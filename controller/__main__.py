@@ -14,7 +14,7 @@ from pathlib import Path
 from controller.app import App
 from controller.clock import Clock
 from controller.config import Config, toml
-from controller.config_file import load
+from controller.config_file import check_machine, load
 from controller.errors import ConfigError, ControllerError
 from controller.logs import logging_to_stderr
 from controller.notify import Notifier
@@ -38,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         config = load(options.config)
+        check_machine(config)
     except ConfigError as error:
         print(error, file=sys.stderr)
         return REFUSED
@@ -57,7 +58,7 @@ def _run(config: Config) -> int:
             asyncio.run(_live(config))
         except ControllerError as error:
             log.critical("%s", error)
-            return REFUSED if isinstance(error, ConfigError) else FAILED
+            return FAILED
         except BaseExceptionGroup as failed:
             for leaf in leaves(failed):
                 log.critical("ends: %s", leaf, exc_info=None if isinstance(leaf, ControllerError) else leaf)

@@ -28,7 +28,7 @@ from controller.codec import decode_state, encode_state
 from controller.commands import Authoriser, Commands, Heard
 from controller.commits import Commits
 from controller.config import Config
-from controller.errors import ConfigError, ControllerError, Problem
+from controller.errors import ControllerError
 from controller.floor import Floor
 from controller.guard import Guard
 from controller.health import Reporter, Sources
@@ -75,7 +75,7 @@ class App:
     """One daemon for one table."""
 
     def __init__(self, config: Config, clock: Clock, notifier: Notifier) -> None:
-        """Open the journal and make every part; raises ControllerError (folder, journal, key, `[[local]]`)."""
+        """Open the journal and make every part; raises ControllerError (folder, journal, key)."""
         self._config, self._clock, self._notifier = config, clock, notifier
         self._version = version(DISTRIBUTION)
         self._run_id = secrets.token_hex(8)
@@ -222,20 +222,17 @@ class App:
         return Commands(authoriser=self._authoriser, execute=orders.execute, record=self._heard, clock=self._clock)
 
     def _make_local(self) -> LocalSocket:
-        try:
-            return LocalSocket(
-                Path(self._config.state.socket),
-                handle=lambda payload, peer: self._commands.handle(payload, peer=peer),
-                queries={
-                    "state": self._standing.state_body,
-                    "health": lambda: plain(self._report()),
-                    "result/last": self._standing.last_result_body,
-                },
-                vouched=self._config.local,
-                beat=self._beat("local"),
-            )
-        except ValueError as error:  # only this machine knows its users
-            raise ConfigError(self._config.where, [Problem("local", None, str(error))]) from error
+        return LocalSocket(
+            Path(self._config.state.socket),
+            handle=lambda payload, peer: self._commands.handle(payload, peer=peer),
+            queries={
+                "state": self._standing.state_body,
+                "health": lambda: plain(self._report()),
+                "result/last": self._standing.last_result_body,
+            },
+            vouched=self._config.local,
+            beat=self._beat("local"),
+        )
 
     def _sources(self) -> Sources:
         return Sources(

@@ -12,8 +12,12 @@ import binascii
 import dataclasses
 import difflib
 import enum
+import grp
 import importlib
+import itertools
+import pwd
 import re
+import ssl
 import tomllib
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -39,6 +43,7 @@ from controller.config import (
     State,
 )
 from controller.errors import ConfigError, Problem, UsageError
+from controller.signing import KeyFileError, read_key
 from drivers import base
 from drivers.base import Family
 from rules import game as games
@@ -81,41 +86,69 @@ def load(path: Path) -> Config:
     return from_data(read_toml(path), str(path))
 
 
-def load_for_replay(header: Mapping[str, Any], path: Path | None = None) -> Config:
+def check_machine(config: Config) -> None:
+    """What only this machine can tell: files that must be read, people of `[[local]]`; raises ConfigError."""
+    problems: list[Problem] = []
+
+    def tried(key: str, value: str, read: Callable[[str], object], allowed: str) -> None:
+        try:
+            read(value)
+        except OSError as error:
+            problems.append(Problem(key, value, f"cannot be read: {error.strerror}; {allowed}"))
+        except (KeyError, ValueError, KeyFileError) as error:
+            problems.append(Problem(key, value, f"{error.args[0]}; {allowed}"))
+
+    key_file, password, ca = config.state.signing_key_file, config.mqtt.password_file, config.mqtt.ca_file
+    if key_file:
+        tried("state.signing_key_file", key_file, lambda path: read_key(Path(path)), "a key of `tablectl keygen FILE`")
+    if password:
+        tried("mqtt.password_file", password, lambda path: Path(path).read_text(), "a text file with the password")
+    if ca:
+        tried("mqtt.ca_file", ca, lambda path: ssl.create_default_context(cafile=path), "certificates in PEM")
+    for number, person in enumerate(config.local, 1):
+        if person.user:
+            tried(f"local[{number}].user", person.user, pwd.getpwnam, "a user of this machine")
+        else:
+            tried(f"local[{number}].group", person.group, grp.getgrnam, "a group of this machine")
+    if problems:
+        raise ConfigError(config.where, problems)
+
+
+def load_for_replay(header: Mapping[str, Any], path: Path | None = None, where: str = "header") -> Config:
     """The configuration of a trace: `path`, else the header's `config`, else the shipped table of the header's `game`.
 
     The header's `config` is an object of the file's shape (missing sections, and missing keys of `house`, `options` and
     the single-valued sections, are those of the shipped table of the game), the path of a file, or the name of a
-    shipped table. Raises ConfigError or UsageError.
+    shipped table. `where` is the header's place in messages. Raises ConfigError or UsageError.
     """
     if path is not None:
         return load(path)
     given = header.get("config")
     game_id = header.get("game")
     if isinstance(given, str) and given:
-        config = load(_named(given))
+        config = load(_named(given, where))
         if game_id not in (None, config.game.id):
-            raise UsageError(f"header: game is {game_id!r} but config {given!r} is a table of {config.game.id!r}")
+            raise UsageError(f"{where}: game is {game_id!r} but config {given!r} is a table of {config.game.id!r}")
         return config
     if given is not None and not isinstance(given, dict | str):
-        raise UsageError(f"header: config must be an object, a path or a table name, not {given!r}")
+        raise UsageError(f"{where}: config must be an object, a path or a table name, not {given!r}")
     data: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
     data.setdefault("game", game_id)
     if game_id not in (None, data["game"]):
-        raise UsageError(f"header: game is {game_id!r} but its config says {data['game']!r}")
-    return from_data(_completed(data), "header: config")
+        raise UsageError(f"{where}: game is {game_id!r} but its config says {data['game']!r}")
+    return from_data(_completed(data, where), f"{where}: config")
 
 
-def _named(name: str) -> Path:
+def _named(name: str, where: str) -> Path:
     tables = shipped_tables()
     if name in tables:
         return tables[name]
     if not Path(name).is_file():
-        raise UsageError(f"header: config {name!r} is neither a file nor a shipped table ({', '.join(tables)})")
+        raise UsageError(f"{where}: config {name!r} is neither a file nor a shipped table ({', '.join(tables)})")
     return Path(name)
 
 
-def _completed(data: dict[str, Any]) -> dict[str, Any]:
+def _completed(data: dict[str, Any], where: str) -> dict[str, Any]:
     """A partial configuration completed from the shipped table of its game."""
     for table in shipped_tables().values():
         shipped = read_toml(table)
@@ -126,7 +159,7 @@ def _completed(data: dict[str, Any]) -> dict[str, Any]:
                     merged[section] = shipped.get(section, {}) | data[section]
             return merged
     existing = ", ".join(sorted(str(read_toml(table).get("game")) for table in shipped_tables().values()))
-    raise UsageError(f"header: no shipped table plays {data['game']!r}; there are: {existing}")
+    raise UsageError(f"{where}: no shipped table plays {data['game']!r}; there are: {existing}")
 
 
 # --- checking --------------------------------------------------------------------------------------------------------
@@ -181,6 +214,7 @@ class _Reader:
         self.roles(sections["house"], sections["devices"])
         if game is not None and house is not None and options is not None:
             self.law(game, house)
+            self.cells(game, house, devices)
         mqtt = self.section(Mqtt, sections["mqtt"], "mqtt")
         self.url(mqtt)
         state = self.section(State, sections["state"], "state")
@@ -238,6 +272,14 @@ class _Reader:
         if isinstance(limits, Refusal):
             text = f"{limits.text} ({limits.requirement})"
             self.wrong("house.declared_minimum_cents", house.declared_minimum_cents, text)
+
+    def cells(self, game: Game, house: House, devices: Mapping[str, Device]) -> None:
+        """A source that counts cells counts those of the game's wheel."""
+        wanted = next(n for n in itertools.count() if game.read(n, house.options) is None)
+        for role in house.sources:
+            cells = getattr(devices[role].options, "cells", wanted) if role in devices else wanted
+            if cells != wanted:
+                self.wrong(f"devices.{role}.cells", cells, f"the wheel of this game has {wanted}")
 
     def chips(self, data: Mapping[str, Any]) -> dict[str, Chip]:
         chips: dict[str, Chip] = {}
@@ -348,8 +390,8 @@ class _Reader:
 
     def pins(self, devices: Mapping[str, Device], lamps: Mapping[str, Lamp]) -> None:
         """No line of a chip may serve two purposes."""
-        uses = [(d.chip, line.offset, role) for d in devices.values() for role, line in d.lines.items()]
-        uses += [(lamp.chip, lamp.line, f"lamps.{name}") for name, lamp in lamps.items()]
+        uses = [(d.chip, line.offset, _key_of(d, role)) for d in devices.values() for role, line in d.lines.items()]
+        uses += [(lamp.chip, lamp.line, f"lamps.{name}.line") for name, lamp in lamps.items()]
         taken: dict[tuple[str, int], str] = {}
         for chip, offset, user in uses:
             owner = taken.setdefault((chip, offset), user)
@@ -370,8 +412,10 @@ class _Reader:
                 self.wrong(f"house.{key}", named, "names a device twice")
 
     def url(self, mqtt: Mqtt | None) -> None:
-        if mqtt is not None and not re.fullmatch(r"mqtts?://[^/:@\s]+(:[1-9][0-9]{0,4})?", mqtt.url):
-            self.wrong("mqtt.url", mqtt.url, "mqtt://HOST:PORT or mqtts://HOST:PORT (user and password have own keys)")
+        form = re.fullmatch(r"mqtts?://[^/:@\s]+(?::([1-9][0-9]{0,4}))?", mqtt.url) if mqtt is not None else None
+        if mqtt is not None and (form is None or int(form[1] or 1) > 65535):
+            allowed = "mqtt://HOST:PORT or mqtts://HOST:PORT, PORT from 1 to 65535 (user and password have own keys)"
+            self.wrong("mqtt.url", mqtt.url, allowed)
 
     def paths(self, mqtt: Mqtt | None, state: State | None) -> None:
         if state is not None:
@@ -492,8 +536,17 @@ class _Reader:
         try:
             return kind(**values)
         except ValueError as error:
-            self.wrong(at, None, str(error))
+            self.wrong_value(at, values, str(error))
             return None
+
+    def wrong_value(self, at: str, values: Mapping[str, Any], text: str) -> None:
+        """What the section's own type says against its values: `key: why`, or `key = value: what is allowed`."""
+        key, _, why = text.partition(": ")
+        key = key.partition(" = ")[0]
+        if key in values:
+            self.wrong(f"{at}.{key}", values[key], why)
+        else:
+            self.wrong(at, None, text)
 
     def word(self, value: str, at: str) -> None:
         if not WORD.fullmatch(value):
@@ -514,6 +567,14 @@ def known_game_ids() -> list[str]:
     """Ids of all games (imports every game module: for messages only)."""
     modules = games.known_games().values()
     return sorted(game_id for module in modules for game_id in importlib.import_module(module).GAMES)
+
+
+def _key_of(device: Device, line: str) -> str:
+    """The key that gives this line of a device its offset."""
+    if device.role.startswith("button."):
+        return f"buttons.{device.role.removeprefix('button.')}.line"
+    name = line.removeprefix(device.role).removeprefix(".")
+    return f"devices.{device.role}.lines.{name}" if name else f"devices.{device.role}.line"
 
 
 def _allowed(kind: Any, problem: str) -> str:

@@ -170,7 +170,7 @@ def replay(trace: Path, config: Path | None = None) -> Iterator[Out]:
         number = 1
         try:
             header = _header(next(lines, (1, b""))[1])
-            pipeline = _pipeline(header, config)
+            pipeline = _pipeline(header, config, f"{trace}:1")
             recorded = header.get("clock") == "recorded"
             last_ns: int | None = None
             for number, raw in lines:
@@ -197,8 +197,8 @@ def write(outs: Iterable[Out]) -> Iterator[str]:
         yield json.dumps(encode_decision(out.decision, out.after), ensure_ascii=False, separators=(",", ":"))
 
 
-def _pipeline(header: Mapping[str, Any], path: Path | None) -> Pipeline:
-    config = load_for_replay(header, path)
+def _pipeline(header: Mapping[str, Any], path: Path | None, where: str) -> Pipeline:
+    config = load_for_replay(header, path, where)
     state = decode_state(header["state"], config.game) if header.get("state") is not None else None
     if state is not None and state.phase not in CLOSED and (state.coup is None or state.limits is None):
         raise ReplayError(f"state: phase {state.phase} needs coup and limits; only a closed table has none")

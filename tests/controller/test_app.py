@@ -247,18 +247,54 @@ def _recording(app: App) -> Any:
 # --- the program -----------------------------------------------------------------------------------------------------
 
 
+def called(folder: Path, data: dict[str, Any], word: str = "run") -> tuple[int, str]:
+    """Exit code and error output of a program that refuses its configuration or its surroundings."""
+    (folder / "t.toml").write_text(toml(data))
+    words = [sys.executable, "-m", "controller", word, "--config", str(folder / "t.toml")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stderr
+
+
 def started(folder: Path, data: dict[str, Any]) -> tuple[int, list[dict[str, Any]]]:
     """Exit code and log of a daemon that cannot start."""
-    (folder / "t.toml").write_text(toml(data))
-    words = [sys.executable, "-m", "controller", "run", "--config", str(folder / "t.toml")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    return done.returncode, [json.loads(line) for line in done.stderr.splitlines()]
+    code, said = called(folder, data)
+    return code, [json.loads(line) for line in said.splitlines()]
+
+
+@pytest.mark.parametrize("word", ["check", "run"])
+def test_what_only_the_machine_can_tell_is_refused_like_the_rest_of_the_file(tmp_path: Path, word: str) -> None:
+    data = table(tmp_path, local=[{"user": "nobody-of-this-name", "role": "chef"}, {"group": "none", "role": "chef"}])
+    data["state"]["signing_key_file"] = str(tmp_path / "no.key")
+    data["mqtt"] |= {"password_file": str(tmp_path), "ca_file": str(tmp_path / "t.toml"), "username": "t"}
+    code, said = called(tmp_path, data, word)
+    assert code == 2
+    where = tmp_path / "t.toml"
+    beginnings = (
+        f"state.signing_key_file = '{tmp_path}/no.key': cannot be read: No such file or directory; a key of",
+        f"mqtt.password_file = '{tmp_path}': cannot be read: Is a directory; a text file",
+        f"mqtt.ca_file = '{where}': ",
+        "local[1].user = 'nobody-of-this-name': getpwnam(): name not found: 'nobody-of-this-name'; a user of this",
+        "local[2].group = 'none': getgrnam(): name not found: 'none'; a group of this machine",
+    )
+    for line, beginning in zip(said.splitlines(), beginnings, strict=True):
+        assert line.startswith(f"{where}: {beginning}")
+
+
+def test_a_signing_key_that_others_can_read_or_that_is_none_is_refused(tmp_path: Path) -> None:
+    data = table(tmp_path)
+    key = tmp_path / "table.key"
+    data["state"]["signing_key_file"] = str(key)
+    key.write_text("no key")
+    key.chmod(0o644)
+    assert "chmod 600" in called(tmp_path, data, "check")[1]
+    key.chmod(0o600)
+    code, said = called(tmp_path, data, "check")
+    assert (code, "is not the base64 of 32 bytes" in said) == (2, True)
 
 
 def test_a_start_that_fails_is_told_in_one_line(tmp_path: Path) -> None:
-    code, said = started(tmp_path, table(tmp_path, local=[{"user": "nobody-of-this-name", "role": "chef"}]))
-    assert code == 2
-    assert "t.toml: local: [[local]]: " in said[-1]["text"]
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "signing.key").write_text("")
     (tmp_path / "state" / "signing.key").chmod(0o644)
     code, said = started(tmp_path, table(tmp_path))
     assert code == 1

@@ -244,7 +244,7 @@ def test_a_header_that_is_not_of_the_format_is_named(header: object, says: str, 
 
 
 def test_a_wrong_configuration_in_the_header_is_refused_by_key(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"header: config: house\.x"):
+    with pytest.raises(ConfigError, match=r"\.jsonl:1: config: house\.x = 1: unknown key"):
         outs(trace(tmp_path, header={**HEADER, "config": {"house": {"x": 1}}}))
 
 
@@ -256,7 +256,7 @@ def test_tablectl_exits_2_with_line_and_field(tmp_path: Path, capsys: pytest.Cap
     assert main(["replay", str(tmp_path / "none.jsonl")]) == 2
     assert "No such file" in capsys.readouterr().err
     assert main(["replay", str(trace(tmp_path, header={"v": 1, "game": "poker"}))]) == 2
-    assert "no shipped table plays 'poker'" in capsys.readouterr().err
+    assert "trace.jsonl:1: no shipped table plays 'poker'" in capsys.readouterr().err
 
 
 def test_a_trace_is_read_line_by_line(tmp_path: Path) -> None:
