@@ -12,6 +12,7 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from rules.bets import Layout, Refusal, Stake
@@ -253,7 +254,8 @@ class Game:
     """One case of the settle format (kind `settlement`) -> its answer; raises rules.cases.CaseError."""
 
 
-def known_games() -> dict[str, str]:
+@cache
+def known_games() -> Mapping[str, str]:
     """Module name by game id prefix: every module of `rules.games`."""
     folder = importlib.import_module("rules.games").__path__
     return {module.name: f"rules.games.{module.name}" for module in pkgutil.iter_modules(folder)}

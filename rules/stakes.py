@@ -13,9 +13,6 @@ from rules.limits import above_maximum, below_minimum
 from rules.state import Doubt
 from rules.words import text
 
-OPEN = frozenset({Phase.MISES_OUVERTES, Phase.LANCE})
-"""Phases in which stakes are taken (a coup whose bets are closed is in neither)."""
-
 
 def parse_spot(spot: str) -> tuple[str, On]:
     """A spot id taken apart, whether the layout has it or not: `cheval:11-14` -> (`cheval`, (11, 14))."""
@@ -24,31 +21,16 @@ def parse_spot(spot: str) -> tuple[str, On]:
     return bet_type, tuple(int(word) if word.isdecimal() and str(int(word)) == word else word for word in words)
 
 
-def refuse(desk: Desk, fact: ChipPlaced, refusal: Refusal) -> None:
-    """Push the chips back."""
+def push_back(desk: Desk, chips: ChipPlaced | Stake, cents: int, refusal: Refusal) -> None:
+    """Push back chips that were just put down, or that had been accepted."""
     desk.say(
         StakeRefused(
             code=refusal.code,
             requirement=refusal.requirement,
             text=refusal.text,
-            player=fact.player,
-            tableau=fact.tableau,
-            spot=fact.spot,
-            cents=fact.cents,
-        )
-    )
-
-
-def push_back(desk: Desk, stake: Stake, cents: int, refusal: Refusal) -> None:
-    """Push back chips that had been accepted."""
-    desk.say(
-        StakeRefused(
-            code=refusal.code,
-            requirement=refusal.requirement,
-            text=refusal.text,
-            player=stake.player,
-            tableau=stake.tableau,
-            spot=spot_id(stake.type, stake.on),
+            player=chips.player,
+            tableau=chips.tableau,
+            spot=chips.spot if isinstance(chips, ChipPlaced) else spot_id(chips.type, chips.on),
             cents=cents,
         )
     )
@@ -68,29 +50,24 @@ def late() -> Refusal:
 
 def place(desk: Desk, fact: ChipPlaced) -> None:
     """Take, refuse or doubt chips put on the layout; the coup exists or the table is not playing."""
+    stake = too_late(desk, fact) or as_stake(desk, fact)
+    if isinstance(stake, Refusal):
+        push_back(desk, fact, fact.cents, stake)
+    elif desk.coup.closed_at_ns is not None and fact.until_ns >= desk.coup.closed_at_ns:
+        doubt(desk, stake, fact.cents)
+    else:
+        keep(desk, stake)
+        desk.say(accepted(stake))
+        count_players(desk)
+
+
+def too_late(desk: Desk, fact: ChipPlaced) -> Refusal | None:
+    """A refusal when the table takes no stakes, or when these chips came after rien ne va plus without any doubt."""
     state = desk.state
     if state.interrupted or state.coup is None or state.phase is Phase.LITIGE:
-        refuse(desk, fact, Refusal(code="table_fermee", requirement="R-GEN-05", text=text("table_fermee")))
-        return
-    closed_at, closed_until = desk.coup.closed_at_ns, desk.coup.closed_until_ns
-    if closed_at is not None and closed_until is not None:
-        if fact.at_ns > closed_until:
-            refuse(desk, fact, late())
-            return
-        if fact.until_ns >= closed_at:
-            stake = as_stake(desk, fact)
-            if isinstance(stake, Refusal):
-                refuse(desk, fact, stake)
-                return
-            doubt(desk, stake, fact.cents)
-            return
-    stake = as_stake(desk, fact)
-    if isinstance(stake, Refusal):
-        refuse(desk, fact, stake)
-        return
-    keep(desk, stake)
-    desk.say(accepted(stake))
-    count_players(desk)
+        return Refusal(code="table_fermee", requirement="R-GEN-05", text=text("table_fermee"))
+    closed_until = state.coup.closed_until_ns
+    return late() if closed_until is not None and fact.at_ns > closed_until else None
 
 
 def count_players(desk: Desk) -> None:
@@ -116,16 +93,7 @@ def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
         return Refusal(code="montant_impossible", requirement="R-GEN-02", text=text("montant_impossible"))
     bet_type, on = parse_spot(fact.spot)
     spot = desk.layout.find(bet_type, on)
-    there = next(
-        (
-            stake
-            for stake in desk.state.stakes
-            if (stake.player, stake.tableau, stake.type) == (fact.player, fact.tableau, bet_type)
-            and frozenset(stake.on) == frozenset(on)
-            and not stake.carried
-        ),
-        None,
-    )
+    there = next((stake for stake in lying_there(desk, fact) if not stake.carried), None)
     stake = Stake(
         id=there.id if there else f"m{desk.state.stakes_made + 1}",
         player=fact.player,
@@ -154,6 +122,17 @@ def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
     )
 
 
+def lying_there(desk: Desk, fact: ChipPlaced | ChipRemoved) -> list[Stake]:
+    """The player's stakes on the spot of these chips: a free one, one in prison, one that was doubtful."""
+    bet_type, on = parse_spot(fact.spot)
+    return [
+        stake
+        for stake in desk.state.stakes
+        if (stake.player, stake.tableau, stake.type) == (fact.player, fact.tableau, bet_type)
+        and frozenset(stake.on) == frozenset(on)
+    ]
+
+
 def keep(desk: Desk, stake: Stake) -> None:
     """Put a stake on the layout, in place of the one with its id."""
     known = {entry.id: entry for entry in desk.state.stakes}
@@ -173,13 +152,7 @@ def doubt(desk: Desk, stake: Stake, cents: int) -> None:
 
 def withdraw(desk: Desk, fact: ChipRemoved) -> None:
     """Chips are taken from the layout: free before the close and after the payment, noted in between."""
-    bet_type, on = parse_spot(fact.spot)
-    there = [
-        entry
-        for entry in desk.state.stakes
-        if (entry.player, entry.tableau, entry.type) == (fact.player, fact.tableau, bet_type)
-        and frozenset(entry.on) == frozenset(on)
-    ]
+    there = lying_there(desk, fact)
     if fact.cents <= 0 or desk.state.phase is Phase.CHOIX:  # with the choices the payment begins
         desk.ignore("montant_impossible" if fact.cents <= 0 else "mises_deja_closes")
         return
@@ -235,12 +208,12 @@ def close(desk: Desk, effect: Close) -> None:
 def before_close(desk: Desk, stake: Stake, effect: Close) -> Stake:
     """The part of a stake that was down before the close; the rest is pushed back or set apart as doubtful."""
     beyond = [chips for chips in stake.placed if chips.until_ns >= effect.at_ns]
-    too_late = sum(chips.cents for chips in beyond if chips.at_ns > effect.until_ns)
-    unclear = sum(chips.cents for chips in beyond) - too_late
-    in_time = replace(stake, cents=stake.cents - too_late - unclear, placed=())
+    after = sum(chips.cents for chips in beyond if chips.at_ns > effect.until_ns)
+    unclear = sum(chips.cents for chips in beyond) - after
+    in_time = replace(stake, cents=stake.cents - after - unclear, placed=())
     keep(desk, in_time)
-    if too_late:
-        push_back(desk, stake, too_late, late())
+    if after:
+        push_back(desk, stake, after, late())
     if unclear:
         doubt(desk, stake, unclear)
     return in_time

@@ -251,9 +251,8 @@ def heard_by_the_table(desk: Desk, fact: Fact) -> None:
 def announced(desk: Desk, fact: Announced) -> None:
     """What a person said that is not part of the game's own draw."""
     phase = desk.state.phase
-    if fact.code == "dernier_coup" and desk.state.coup is not None and phase in RUNNING:
-        desk.set_coup(last=True)
-        desk.announce("dernier_coup")
+    if fact.code == "dernier_coup" and desk.state.coup is not None:
+        last_coup(desk)
     elif fact.code == "choix_clos" and phase is Phase.CHOIX:
         verdict.settle(desk)
     elif fact.code == "confirme" and phase is Phase.RESULTAT:
@@ -262,6 +261,15 @@ def announced(desk: Desk, fact: Announced) -> None:
         verdict.revise(desk, desk.game.contests[fact.code])
     else:
         desk.ignore("sans_objet")
+
+
+def last_coup(desk: Desk) -> None:
+    """The running coup is the last of the seance; once its result is being read nobody may make it so (R-RF-28)."""
+    if desk.state.phase in RUNNING - {Phase.RESULTAT}:
+        desk.set_coup(last=True)
+        desk.announce("dernier_coup")
+    else:
+        desk.ignore("dernier_coup_trop_tard")
 
 
 def confirm(desk: Desk, source: str) -> None:

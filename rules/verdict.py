@@ -139,12 +139,17 @@ def coup_ended(desk: Desk, kind: Literal["first", "resolution", "revision"], sta
     )
 
 
+def void_outcome(outcome: Outcome | None) -> Outcome | None:
+    """What was read in a draw that does not count: where an outcome says whether it is valid, it says no."""
+    return {**outcome, "valid": False} if outcome and "valid" in outcome else outcome
+
+
 def finish(desk: Desk, outcome: Outcome | None) -> None:
     """The draw is over: status by the worst breach, and what follows from it."""
     status = desk.status()
     if status is not Status.VOID:  # whoever decides or pays finds the stakes as they lay
         stakes.close(desk, Close(at_ns=desk.fact.at_ns, until_ns=desk.fact.until_ns, how="absent"))
-    desk.set_coup(outcome=outcome, launched=False)
+    desk.set_coup(outcome=void_outcome(outcome) if status is Status.VOID else outcome, launched=False)
     desk.mark("ended", desk.fact.at_ns)
     desk.disarm(*DRAW_TIMERS)
     desk.quench()
@@ -276,7 +281,7 @@ def revise(desk: Desk, why: Found) -> None:
 
 def resolve(desk: Desk, status: Status, outcome: Outcome | None, manual: dict[str, object]) -> None:
     """A named person ends the dispute: valid with an outcome, or void."""
-    desk.set_coup(outcome=outcome if status is Status.VALID else desk.coup.outcome, manual=manual)
+    desk.set_coup(outcome=outcome if status is Status.VALID else void_outcome(desk.coup.outcome), manual=manual)
     desk.say(coup_ended(desk, "resolution", status))
     desk.signal("litige", on=False)
     desk.clear_alarm("litige")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rules.decisions import Announce, CancelTimer, Ignored, SetTimer, Severity, Signal
-from rules.facts import Direction, Fact, SpinStarted
+from rules.facts import Direction, Fact
 from rules.game import Close, Context, Coup, Effect, Found, Heard, Read, Reading, RnvpMode, Turned
 from rules.words import text
 
@@ -146,18 +146,17 @@ def unseen(h: Hearing) -> bool:
     return any(h.has(code) for code in UNSEEN)
 
 
-def seen_again(h: Hearing, direction: Direction) -> bool:
-    """A draw that runs over a restart looks like a new actuation to whoever begins to watch: it is the same one."""
-    return h.coup.launched and h.has("tirage_non_observe") and direction is h.coup.direction
+def pushed_again(h: Hearing, direction: Direction) -> bool:
+    """A push in the sense in which this coup was actuated last, or a turn seen anew after a restart: the same one."""
+    return "started" in h.coup.times and direction is h.coup.direction is h.context.last_direction
 
 
-def turned_too_late(h: Hearing) -> None:
+def turned_too_late(h: Hearing, direction: Direction) -> None:
     """An actuation while a draw runs whose bets are closed: remembered, and held."""
-    assert isinstance(h.fact, SpinStarted), "only an actuation comes here"
-    if seen_again(h, h.fact.direction):
+    if h.has("tirage_non_observe") and pushed_again(h, direction):
         h.ignore("meme_manoeuvre")
         return
-    h.say(Turned(direction=h.fact.direction))
+    h.say(Turned(direction=direction))
     if h.has("relance_apres_rnvp"):
         h.ignore("deja_retenu")
     else:
@@ -247,6 +246,9 @@ def closed_by_the_draw(h: Hearing) -> None:
 
 def place_your_bets(h: Hearing) -> None:
     """The croupier says faites vos jeux."""
+    if not h.is_open:
+        h.ignore("mises_deja_closes")
+        return
     h.mark("faites_vos_jeux")
     h.announce("faites_vos_jeux")
 

@@ -49,6 +49,15 @@ COLOURS: Final[Mapping[str, tuple[int, int, int]]] = {
 }
 """Colour -> cells on the wheel (R-RC-04), net gain per unit staked (R-RC-15), maximum in minima (R-RC-18)."""
 
+FEMININE: Final[Mapping[str, str]] = {
+    "vert": "verte",
+    "bleu": "bleue",
+    "violet": "violette",
+    "blanc": "blanche",
+    "noir": "noire",
+}
+"""Colours as they agree with "couleur"; the others do not change."""
+
 LAYOUT: Final = Layout(
     {
         colour: BetKind(
@@ -75,6 +84,8 @@ class RoueOptions:
     """Minima in cents above the minimum of the table (R-RC-17)."""
     miroir: bool = False
     """A mirror on the table lets the croupier see the wheel (R-RC-05); information only."""
+    faites_vos_jeux_suivi: bool = False
+    """The croupier tells each "faites vos jeux" by its key: a draw without it is noted (R-RC-07)."""
 
     def __post_init__(self) -> None:
         for colour in COLOURS:
@@ -127,9 +138,9 @@ def hear(coup: WheelCoup, fact: Fact, context: Context) -> Heard:
 def started(h: Hearing, fact: SpinStarted) -> None:
     """The croupier actuates the wheel, or turns back one that went the wrong way."""
     if h.coup.launched and not h.is_open:
-        wheel.turned_too_late(h)
+        wheel.turned_too_late(h, fact.direction)
         return
-    if wheel.seen_again(h, fact.direction):
+    if wheel.pushed_again(h, fact.direction):
         h.ignore("meme_manoeuvre")
         return
     if h.coup.launched:
@@ -149,7 +160,7 @@ def obstructed(h: Hearing) -> None:
     h.found("obstruction", "R-RC-09", Severity.VOID)
     if "stopped" in h.coup.times:  # said by the croupier once the wheel was at rest
         known = [entry.outcome for entry in h.coup.readings if entry.or_value is None]
-        h.say(Annul(outcome={**known[0], "valid": False} if known else None))
+        h.say(Annul(outcome=known[0] if known else None))
 
 
 def stopped(h: Hearing, fact: SpinStopped) -> None:
@@ -163,6 +174,8 @@ def stopped(h: Hearing, fact: SpinStopped) -> None:
     if h.is_open and not h.coup.annulled and (h.has("direction_non_alternee") or cut_short):
         h.say(Abandon(code="arret_avant_rien_ne_va_plus"))
         return
+    if h.context.house.options.faites_vos_jeux_suivi and "faites_vos_jeux" not in h.coup.times:
+        h.found("faites_vos_jeux_absent", "R-RC-07", Severity.NOTED)
     h.mark("stopped")
     if not unseen:
         h.set(travel=fact.travel, per_turn=fact.per_turn)
@@ -175,7 +188,7 @@ def stopped(h: Hearing, fact: SpinStopped) -> None:
     first, second = (cell_outcome(h.coup, cell, segments) for cell in (fact.cell, fact.or_cell))
     doubtful = first is not None and second is not None and first["colour"] != second["colour"]
     if not enough or any(breach.severity is Severity.VOID for breach in h.coup.breaches):
-        h.say(Annul(outcome=None if first is None or doubtful else {**first, "valid": False}))
+        h.say(Annul(outcome=None if doubtful else first))
         return
     told = tuple(replace(entry, outcome=with_turns(entry.outcome, h.coup)) for entry in h.coup.readings)
     h.set(readings=told)
@@ -247,8 +260,9 @@ def value(outcome: Outcome) -> str:
 
 
 def announce(outcome: Outcome) -> str:
-    """The winning colour, aloud (R-RC-12)."""
-    return text("couleur", colour=outcome["colour"])
+    """The winning colour, aloud, as the text words it: "la couleur verte" (R-RC-12)."""
+    colour = value(outcome)
+    return text("couleur", colour=FEMININE.get(colour, colour))
 
 
 # --- bets and money --------------------------------------------------------------------------------------------------

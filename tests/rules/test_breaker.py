@@ -427,6 +427,19 @@ def test_r_rf_28_the_last_coup_may_be_announced_before_it_begins() -> None:
     assert game.paid() == [("rouge", "partial", -500)]
 
 
+def test_r_rf_28_nobody_makes_a_coup_the_last_once_its_result_is_read() -> None:
+    game = francaise()
+    game.chip("rouge", 1000)
+    faits(game).drop()
+    game.read(0)
+    game.say("dernier_coup")
+    assert game.ignored
+    game.read(0, "console")
+    assert game.one(Offer).player == "J1"
+    game.say("dernier_coup")
+    assert game.ignored
+
+
 def test_r_rf_28_a_void_last_coup_is_not_the_last() -> None:
     game = francaise()
     game.chip("rouge", 1000)

@@ -128,7 +128,7 @@ def test_a_draw_from_the_launch_to_the_payment() -> None:
     assert result.outcome == {"colour": "bleu", "cell": BLEU, "turns": 4, "valid": True, "chances": ["bleu"]}
     assert result.sources == {"wheel": "bleu"}
     assert list(result.times) == ["faites_vos_jeux", "started", "slowed", "closed", "stopped", "ended"]
-    assert game.one(Announce).text == "Couleur gagnante : bleu"
+    assert game.one(Announce).text == "Couleur gagnante : bleue"
     assert game.paid() == [("bleu", "win", 2000), ("vert", "lose", -400)]
     assert game.is_in(Phase.REGLEMENT)
 
@@ -164,6 +164,21 @@ def test_r_rc_07_a_spin_stopped_before_the_call_is_no_coup_but_counts_for_the_se
     game.stop(PER_TURN)
     game.spin(CCW)
     assert game.reasons == []
+
+
+def test_r_rc_07_a_draw_without_faites_vos_jeux_is_noted_where_the_house_follows_it() -> None:
+    game = roue(options=RoueOptions(segments=SEGMENTS, faites_vos_jeux_suivi=True))
+    game.say("faites_vos_jeux")
+    for sense, reasons in ((CW, []), (CCW, ["faites_vos_jeux_absent"])):
+        game.spin(sense)
+        game.slow()
+        game.call()
+        game.say("faites_vos_jeux")  # after rien ne va plus it is nobody's
+        assert game.ignored
+        game.stop(FOUR_TURNS)
+        assert [b.code for b in game.ended().reasons] == reasons
+        assert game.ended().status is Status.VALID
+    assert (game.breach().requirement, game.breach().severity) == ("R-RC-07", Severity.NOTED)
 
 
 def test_r_rc_07_a_wheel_turned_back_in_the_open_starts_another_draw_of_the_same_coup() -> None:
@@ -429,10 +444,26 @@ def test_a_doubt_between_two_cells_of_one_colour_is_none() -> None:
     assert (game.ended().status, game.ended().reasons) == (Status.VALID, ())
 
 
+def test_r_rc_12_the_colour_as_it_is_announced() -> None:
+    said = [GAME.announce({"colour": colour}).removeprefix("Couleur gagnante : ") for colour in COLOURS]
+    assert said == ["orange", "verte", "bleue", "rouge", "violette", "blanche", "noire"]
+
+
 def test_a_void_draw_in_a_doubtful_cell_has_no_colour() -> None:
     game = spun()
     game.stop(PER_TURN, cell=ROUGE, or_cell=ROUGE + 1)
     assert (game.ended().status, game.ended().outcome) == (Status.VOID, None)
+
+
+def test_a_held_draw_that_is_resolved_void_tells_an_outcome_that_is_not_valid() -> None:
+    for order in ("resolve", "void"):
+        game = roue()
+        game.spin(CW)
+        game.stop(FOUR_TURNS, cell=ROUGE)  # nobody called
+        held = game.ended()
+        assert (held.status, held.outcome and held.outcome["valid"]) == (Status.HELD, True)
+        game.command(order, role="chef", **{"as": "void"})
+        assert (game.ended().status, game.ended().outcome) == (Status.VOID, {**(held.outcome or {}), "valid": False})
 
 
 def test_facts_that_no_draw_waits_for() -> None:

@@ -65,6 +65,14 @@ def test_wrong_sense_is_signalled_at_the_start_of_the_turn(start: Callable[[], W
     assert game.state.coup.no == 2
 
 
+@STARTS
+def test_a_wheel_pushed_once_more_in_its_sense_is_still_the_same_actuation(start: Callable[[], Wheel]) -> None:
+    game = start()
+    game.spin(CW)
+    assert game.ignored
+    assert (game.reasons, game.lit) == ([], set())
+
+
 def test_lamps_of_a_wrong_sense_go_out_when_it_is_put_right() -> None:
     game = francaise()
     game.state = replace(game.state, last_direction=CW)

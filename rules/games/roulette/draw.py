@@ -88,10 +88,10 @@ def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Hea
 def turned(h: Hearing, fact: SpinStarted) -> None:
     """The cylinder is actuated: each actuation is judged against the one before, the last one counts."""
     if h.coup.launched and not h.is_open:
-        wheel.turned_too_late(h)
+        wheel.turned_too_late(h, fact.direction)
         return
-    if "started" in h.coup.times and fact.direction is h.coup.direction is h.context.last_direction:
-        h.ignore("meme_manoeuvre")  # pushed once more in the same sense: still the same actuation of this coup
+    if wheel.pushed_again(h, fact.direction):
+        h.ignore("meme_manoeuvre")
         return
     wheel.actuated(h, fact.direction)
     if h.coup.launched:
