@@ -121,7 +121,7 @@ class App:
             clock=clock,
             beat=self._beat("sequencer"),
         )
-        self._instruments = Instruments(config, self._sequencer.put, self._recorder.flight, clock)
+        self._instruments = Instruments(config, self._sequencer.put, self._recorder.flight, clock, self._lag.unread_ns)
         self._authoriser = Authoriser(self._table, config.keys, clock, remembered=kept.get("commands", {}))
         maintained = kept.get("maintenance")
         self._standing = Standing(

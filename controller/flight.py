@@ -28,6 +28,7 @@ SEGMENTS: Final = 8
 """The ring loses an eighth at a time."""
 _EDGE: Final = struct.Struct("<qIHB")
 _AT: Final = struct.Struct("<q")
+_READ: Final = struct.Struct("<qq")
 
 Entry = tuple[str, str, bytes]
 """Kind of input, role, packed body."""
@@ -116,9 +117,9 @@ class Flight:
         index, pack = self._index, _EDGE.pack
         self._add("Edge", role, b"".join([pack(e.at_ns, e.seq, index[e.line], e.level) for e in edges]))
 
-    def received(self, role: str, data: bytes, at_ns: int) -> None:
-        """The decoder of `role` is about to be fed these bytes."""
-        self._add("Bytes", role, _AT.pack(at_ns) + data)
+    def received(self, role: str, data: bytes, at_ns: int, unread_ns: int = 0) -> None:
+        """The decoder of `role` is about to be fed these bytes, which may have waited for so long."""
+        self._add("Bytes", role, _READ.pack(at_ns, unread_ns) + data)
 
     def ticked(self, role: str, now_ns: int) -> None:
         """The decoder of `role` is about to be ticked."""
@@ -197,11 +198,10 @@ def _unpack(kind: str, role: str, body: bytes, lines: Sequence[str]) -> Iterator
             yield edge | {"seq": seq} if seq else edge
     elif not kind:
         yield json.loads(body)
+    elif kind == "Bytes":
+        at_ns, unread_ns = _READ.unpack_from(body)
+        line = {"in": kind, "source": role, "at_ns": at_ns, "hex": body[_READ.size :].hex()}
+        yield line | {"unread_ns": unread_ns} if unread_ns else line
     else:
         line = {"in": kind, "source": role, "at_ns": _AT.unpack_from(body)[0]}
-        rest = body[_AT.size :]
-        if kind == "Bytes":
-            line["hex"] = rest.hex()
-        elif kind == "Lost":
-            line["why"] = rest.decode()
-        yield line
+        yield line | {"why": body[_AT.size :].decode()} if kind == "Lost" else line

@@ -12,12 +12,15 @@ from msgspec import UNSET
 from controller import wire
 from controller.clock import Clock
 from controller.config import Config
-from drivers.base import Edge, Emit, Tap
+from controller.flight import Flight
+from controller.timers import unread
+from drivers.base import Edge, Emit
 from drivers.device import EdgeDevice, LineChip
 from drivers.outputs import Lamps
 from drivers.ports.lines import OutputSpec
 from drivers.ports.serial import PortError, SerialDevice
 from drivers.ports.udev import Hotplug
+from rules.facts import Fact
 
 CONSOLE = "console"
 """The family that can show a sentence to the croupier."""
@@ -28,11 +31,14 @@ Gauges = dict[str, int | str | None]
 
 
 class Scan:
-    """A `Tap` that passes everything on and notes which devices have been looked for once."""
+    """A `Tap` that passes everything on, and notes which devices have been looked for once and what waited unread."""
 
-    def __init__(self, roles: set[str], tap: Tap) -> None:
+    def __init__(self, roles: set[str], tap: Flight, unread_ns: Callable[[int], int]) -> None:
         self._missing = set(roles)
         self._tap = tap
+        self._unread_ns = unread_ns
+        self.unread_ns = 0
+        """How long the bytes that a decoder is being fed may have waited (`LagMeter.unread_ns`)."""
         self.done = asyncio.Event()
         if not roles:
             self.done.set()
@@ -43,19 +49,23 @@ class Scan:
 
     def received(self, role: str, data: bytes, at_ns: int) -> None:
         """Pass on."""
-        self._tap.received(role, data, at_ns)
+        self.unread_ns = self._unread_ns(at_ns)
+        self._tap.received(role, data, at_ns, self.unread_ns)
 
     def ticked(self, role: str, now_ns: int) -> None:
         """Pass on."""
+        self.unread_ns = 0
         self._tap.ticked(role, now_ns)
 
     def opened(self, role: str, at_ns: int) -> None:
         """Looked for, and there."""
+        self.unread_ns = 0
         self._tap.opened(role, at_ns)
         self._seen(role)
 
     def lost(self, role: str, at_ns: int, why: str) -> None:
         """Looked for, and not there."""
+        self.unread_ns = 0
         self._tap.lost(role, at_ns, why)
         self._seen(role)
 
@@ -68,12 +78,14 @@ class Scan:
 class Instruments:
     """Every enabled device, chip and lamp of a table."""
 
-    def __init__(self, config: Config, emit: Emit, tap: Tap, clock: Clock) -> None:
+    def __init__(self, config: Config, emit: Emit, tap: Flight, clock: Clock, unread_ns: Callable[[int], int]) -> None:
+        """`unread_ns` says how long bytes that are read at this instant may have waited."""
         self._config = config
+        self._emit = emit
         self._clock = clock
         enabled = {role: device for role, device in config.devices.items() if device.enabled}
         self.disabled = sorted(set(config.devices) - set(enabled))
-        self.scan = Scan(set(enabled), tap)
+        self.scan = Scan(set(enabled), tap, unread_ns)
         self.decoders: dict[str, Any] = {role: d.family.decoder(role, d.options) for role, d in enabled.items()}
         self._chips = {
             name: LineChip(
@@ -94,7 +106,7 @@ class Instruments:
             role: SerialDevice(
                 role,
                 self.decoders[role],
-                emit,
+                self._read,
                 baud=device.baud,
                 path=device.path,
                 match=device.match,
@@ -108,6 +120,10 @@ class Instruments:
         self.lamps = Lamps({lamp: self._chips[output.chip] for lamp, output in config.lamps.items()})
         self._zero: dict[str, Gauges] = {}
         """Counters as they were at the last `reset_counters`."""
+
+    async def _read(self, facts: list[Fact]) -> None:
+        """Facts of a byte device: the kernel stamps edges, bytes are stamped only when they are read."""
+        await self._emit(unread(facts, self.scan.unread_ns))
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What must run, by task name."""

@@ -22,6 +22,10 @@ TICK_S: Final = 0.1
 LOOK_S: Final = 0.2
 LATE_NS: Final = 100_000_000
 """A tick this late is told."""
+FROZEN_NS: Final = 500_000_000
+"""A loop that was kept from running for so long has let input wait unread (a stopped process, a starved machine)."""
+AFTER_NS: Final = 500_000_000
+"""What is read so soon after that may have come in meanwhile."""
 WINDOW_NS: Final = 10 * 10**9
 """The largest lag is that of this window or the one before."""
 
@@ -33,6 +37,8 @@ class LagMeter:
         self._clock, self._beat = clock, beat
         self._due_ns = 0
         self._worst_ns, self._worst_before_ns, self._window_ns = 0, 0, 0
+        self._frozen = (0, -AFTER_NS)
+        """When the loop last was not run for long: from its last tick before to its first one after."""
         self._culprit = ""
         self._stop = threading.Event()
         self.late = 0
@@ -43,6 +49,13 @@ class LagMeter:
     def worst_ms(self) -> int:
         """Largest lag of the last 10 to 20 seconds."""
         return max(self._worst_ns, self._worst_before_ns) // 1_000_000
+
+    def unread_ns(self, now_ns: int) -> int:
+        """How long what is read now may have waited unread; 0 while the loop runs as it should."""
+        if self._due_ns and now_ns - self._due_ns > FROZEN_NS:
+            return now_ns - self._due_ns + int(TICK_S * 1e9)
+        since_ns, until_ns = self._frozen
+        return now_ns - since_ns if now_ns - until_ns < AFTER_NS else 0
 
     async def run(self) -> None:
         """Tick until cancelled."""
@@ -66,6 +79,8 @@ class LagMeter:
         self._worst_ns = max(self._worst_ns, lag_ns)
         if lag_ns > LATE_NS:
             self.late += 1
+            if lag_ns > FROZEN_NS:
+                self._frozen = (self._due_ns - int(TICK_S * 1e9), now_ns)
             self.last_culprit, self._culprit = self._culprit, ""
             log.warning("event loop late by %d ms, in %s", lag_ns // 1_000_000, self.last_culprit or "nobody looked")
         self._due_ns = now_ns + int(TICK_S * 1e9)

@@ -26,7 +26,7 @@ from controller.codec import CodecError, decode_fact, decode_state, encode_decis
 from controller.config import Config, Device
 from controller.config_file import load_for_replay
 from controller.errors import UsageError
-from controller.timers import TIMER, due
+from controller.timers import TIMER, due, unread
 from drivers.base import Edge
 from rules.decisions import Decision
 from rules.facts import FACTS, DeviceLost, Fact, TimerElapsed
@@ -48,7 +48,9 @@ _RAW: Final[Mapping[str, tuple[str, ...]]] = {
     "Opened": (),
     "Lost": ("why",),
 }
-"""Raw inputs and their fields beside `in`, `source` and `at_ns`; an edge may carry the kernel's `seq`."""
+"""Raw inputs and their fields beside `in`, `source` and `at_ns`."""
+_MAY: Final[Mapping[str, str]] = {"Edge": "seq", "Bytes": "unread_ns"}
+"""What they may carry: the kernel's number of an edge; how long bytes may have waited unread."""
 
 
 class ReplayError(UsageError):
@@ -119,7 +121,7 @@ class Pipeline:
         if kind == "Bytes":
             if entry.device.family.kind != "bytes":
                 raise ReplayError(f"source: {source!r} is a device of lines, it takes Edge")
-            facts = entry.decoder.feed(_hex(line["hex"]), at_ns)
+            facts = unread(entry.decoder.feed(_hex(line["hex"]), at_ns), line.get("unread_ns", 0))
             entry.decoder.take_output()  # what the device would be told has nowhere to go here
         elif kind == "Tick":
             facts = entry.decoder.tick(at_ns)
@@ -255,7 +257,8 @@ def _fact(line: Mapping[str, Any]) -> tuple[Fact | None, int | None]:
 
 
 def _check_fields(line: Mapping[str, Any], kind: str) -> None:
-    allowed = {"in", "source", "at_ns", *_RAW[kind], *(["seq"] if kind == "Edge" else [])}
+    number = _MAY.get(kind)
+    allowed = {"in", "source", "at_ns", *_RAW[kind], *([number] if number else [])}
     for key in line:
         if key not in allowed:
             raise ReplayError(f"{key}: unknown field of {kind}; it has: {', '.join(sorted(allowed))}")
@@ -264,8 +267,9 @@ def _check_fields(line: Mapping[str, Any], kind: str) -> None:
             raise ReplayError(f"{key}: missing in {kind}")
     if kind == "Edge" and (line["level"] not in (0, 1) or isinstance(line["level"], bool)):
         raise ReplayError(f"level: must be 0 or 1, not {line['level']!r}")
-    if not isinstance(line.get("seq", 0), int) or isinstance(line.get("seq"), bool):
-        raise ReplayError(f"seq: must be a whole number, not {line['seq']!r}")
+    value = line.get(number, 0) if number else 0
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= INSTANT_MAX:
+        raise ReplayError(f"{number}: must be a whole number from 0 to {INSTANT_MAX}, not {value!r}")
     if kind == "Lost" and not isinstance(line["why"], str):
         raise ReplayError(f"why: must be a text, not {line['why']!r}")
 

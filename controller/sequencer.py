@@ -21,6 +21,7 @@ from typing import Any, Final
 from controller.clock import Clock
 from controller.flight import Flight
 from controller.journal import Batch
+from controller.lag import FROZEN_NS
 from controller.results import Told
 from controller.scribe import Scribe
 from controller.timers import TIMER, due
@@ -39,6 +40,8 @@ TURN: Final = 64
 """Facts stepped before the other tasks get their turn."""
 BEAT_S: Final = 1.0
 """An idle sequencer says this often that it is alive."""
+READ_S: Final = 0.1
+"""So long a timer that comes late (`FROZEN_NS`) lets the ports be read first: what they hold was there before it."""
 
 Answer = asyncio.Future[tuple[Decision, ...]]
 
@@ -239,6 +242,13 @@ class Sequencer:
                 self._timers[name] = (timer, loop.call_at(timer.at_ns / 1e9, self._elapsed, timer))
 
     def _elapsed(self, timer: Armed) -> None:
+        if not self._closing and self._clock.mono_ns() - timer.at_ns > FROZEN_NS:
+            later = asyncio.get_running_loop().call_later(READ_S, self._tell_elapsed, timer)
+            self._timers[timer.name] = (timer, later)
+        else:
+            self._tell_elapsed(timer)
+
+    def _tell_elapsed(self, timer: Armed) -> None:
         if not self._closing:
             self.tell(TimerElapsed(name=timer.name, at_ns=timer.at_ns, source=TIMER))
 

@@ -210,6 +210,17 @@ async def test_a_late_loop_is_measured_and_the_culprit_named(monkeypatch: pytest
     assert "_guilty" in meter.last_culprit
 
 
+def test_what_is_read_after_the_loop_was_kept_from_running_may_have_waited_unread() -> None:
+    second, meter = 10**9, LagMeter(Clock(), lambda: None)
+    assert meter.unread_ns(100 * second) == 0
+    meter._ticked(9 * second + 900_000_000)
+    assert meter.unread_ns(10 * second + 400_000_000) == 0
+    assert meter.unread_ns(13 * second) == 3_100_000_000  # read before the tick of the same turn
+    meter._ticked(13 * second)
+    assert meter.unread_ns(13 * second + 200_000_000) == 3_300_000_000  # or after it
+    assert meter.unread_ns(13 * second + 500_000_000) == 0
+
+
 def test_the_worst_lag_is_forgotten_after_two_windows() -> None:
     meter = LagMeter(Clock(), lambda: None)
     meter._due_ns = meter._window_ns = 0

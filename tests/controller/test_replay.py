@@ -16,6 +16,8 @@ from controller.replay import ReplayError, replay, write
 from controller.tablectl.__main__ import main
 from drivers.base import Edge
 from hil import scenario, virtual
+from hil.devices.console import Keypad
+from hil.peers import acknowledged
 from tests.controller.parts import config
 
 SECOND = 1_000_000_000
@@ -212,6 +214,7 @@ WRONG: list[tuple[object, str]] = [
     ({"in": "Bytes", "source": "console", "hex": "0", "at_ns": 1}, "2: hex: must be hexadecimal"),
     ({"in": "Bytes", "source": "console", "hex": 7, "at_ns": 1}, "2: hex: "),
     ({"in": "Bytes", "source": "console", "at_ns": 1}, "2: hex: missing in Bytes"),
+    ({"in": "Bytes", "source": "console", "hex": "", "at_ns": 1, "unread_ns": -1}, "2: unread_ns: must be a whole"),
     ({"in": "Lost", "source": "console", "at_ns": 1}, "2: why: missing"),
     ({"in": "Lost", "source": "console", "why": 1, "at_ns": 1}, "2: why: must be a text"),
 ]
@@ -246,6 +249,23 @@ def test_a_header_that_is_not_of_the_format_is_named(header: object, says: str, 
 def test_a_wrong_configuration_in_the_header_is_refused_by_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"\.jsonl:1: config: house\.x = 1: unknown key"):
         outs(trace(tmp_path, header={**HEADER, "config": {"house": {"x": 1}}}))
+
+
+def test_bytes_that_may_have_waited_unread_happened_that_much_earlier(tmp_path: Path) -> None:
+    """What a frozen process reads late is no late stake: its instant is an interval, also in the record."""
+    keypad = Keypad()
+    keypad.tick(0)
+    frame = keypad.take_output()
+    keypad.feed(acknowledged(frame), 0)
+    keypad.place(9 * SECOND, "vert", 200, "Anne")
+    keypad.tick(9 * SECOND)
+    frame += keypad.take_output()
+    call = {"in": "Announced", "at_ns": 8 * SECOND, "source": "button.rien_ne_va_plus", "code": "rien_ne_va_plus"}
+    read = {"in": "Bytes", "source": "console", "hex": frame.hex(), "at_ns": 9 * SECOND}
+    assert "StakeRefused" in [name for _, name in outs(trace(tmp_path, *OPENING, call, read))]
+    told = [name for _, name in outs(trace(tmp_path, *OPENING, call, read | {"unread_ns": 2 * SECOND}))]
+    assert "StakeDoubtful" in told
+    assert "StakeRefused" not in told
 
 
 def test_tablectl_exits_2_with_line_and_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

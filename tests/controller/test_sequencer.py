@@ -127,6 +127,22 @@ async def test_what_waits_at_the_close_is_still_stepped(table: Desk) -> None:
     assert not await table.sequencer.something_to_commit()
 
 
+async def test_a_timer_that_comes_late_lets_what_waits_in_the_ports_be_read_first(table: Desk) -> None:
+    now = Clock().mono_ns()
+    late = Armed(name="tirage", at_ns=now - 2 * SECOND, length_ns=SECOND, on_restart="restart")
+    table.sequencer.state = replace(table.sequencer.state, timers=(late,))
+    async with running(table):
+        await asyncio.sleep(0)  # armed, and due at once
+        await asyncio.sleep(0)
+        await table.sequencer.put([SpinSlowed(at_ns=now - 3 * SECOND, source="wheel")])
+        await table.rows(2)
+        rows = [json.loads(row["body"])["fact"] for row in table.commit()]
+    assert [(fact["in"], fact["at_ns"]) for fact in rows] == [
+        ("SpinSlowed", now - 3 * SECOND),
+        ("TimerElapsed", now - 2 * SECOND),
+    ]
+
+
 async def test_the_law_timer_comes_back_at_its_due_time(table: Desk) -> None:
     clock = Clock()
     now = clock.mono_ns()
