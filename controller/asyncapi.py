@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from controller.commands import COMMANDS
 from controller.wire import TOPICS, Topic
 
 _PARAMETERS: Final = {
@@ -16,13 +17,22 @@ _PARAMETERS: Final = {
     "name": "name of the command",
     "role": "role of the device in the configuration",
 }
+_ARGUMENTS: Final = {
+    name: {"type": "object", "description": "the game's own"}
+    if right.args is None
+    else {"$ref": f"#/components/schemas/{right.args.__name__}"}
+    for name, right in COMMANDS.items()
+}
+"""Schema of `cmd.args` by command; `nonce` may always be there."""
 BASE: Final = "casino/{site}/{table}"
 
 
 def document(version: str) -> dict[str, Any]:
     """The document as plain data; `version` is that of the product."""
     kinds = list(dict.fromkeys(row.message for row in TOPICS))
-    _, schemas = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    arguments = {right.args for right in COMMANDS.values() if right.args is not None}
+    schemas_of = [*kinds, *sorted(arguments, key=lambda kind: kind.__name__)]
+    _, schemas = msgspec.json.schema_components(schemas_of, ref_template="#/components/schemas/{name}")
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -57,7 +67,9 @@ def channel(row: Topic) -> str:
 def _channel(row: Topic) -> dict[str, Any]:
     address = f"{BASE}/{row.suffix}"
     name = row.message.__name__
+    commands = {} if row.sent else {"x-arguments": _ARGUMENTS}
     return {
+        **commands,
         "address": address,
         "description": row.what,
         "parameters": {

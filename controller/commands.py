@@ -26,7 +26,7 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from controller import wire
+from controller import arguments, wire
 from controller.canonical import CanonicalError, canonical, parse
 from controller.clock import Clock, rfc3339
 from rules.facts import Commanded
@@ -63,36 +63,38 @@ class Right:
     law: bool = True
     """It becomes a fact for the law; else the controller itself carries it out."""
     two_persons: bool = False
+    args: type[wire.Message] | None = arguments.NoArgs
+    """None: the game says which."""
 
 
 COMMANDS: Final[Mapping[str, Right]] = {
-    "open": Right((COMITE,)),
-    "close": Right((COMITE,)),
+    "open": Right((COMITE,), args=arguments.LimitsArgs),
+    "close": Right((COMITE,), args=arguments.CloseArgs),
     "interrupt": Right((COMITE,)),
     "resume": Right((COMITE,)),
-    "limits": Right((COMITE,)),
-    "options": Right((COMITE,)),
-    "attest": Right(ANY),
-    "announce": Right((CROUPIER,), local=True),
-    "stake": Right((CROUPIER,), local=True),
-    "choice": Right((CROUPIER,), local=True),
-    "confirm": Right((CROUPIER,), local=True),
+    "limits": Right((COMITE,), args=arguments.LimitsArgs),
+    "options": Right((COMITE,), args=None),
+    "attest": Right(ANY, args=arguments.AttestArgs),
+    "announce": Right((CROUPIER,), local=True, args=arguments.AnnounceArgs),
+    "stake": Right((CROUPIER,), local=True, args=arguments.StakeArgs),
+    "choice": Right((CROUPIER,), local=True, args=arguments.ChoiceArgs),
+    "confirm": Right((CROUPIER,), local=True, args=arguments.ConfirmArgs),
     "last_coup": Right((CHEF, COMITE), law=False),
-    "ack": Right((CHEF, COMITE), law=False),
-    "resolve": Right((CHEF, COMITE)),
-    "void": Right((CHEF, COMITE)),
-    "outcome": Right((CHEF,), two_persons=True),
-    "replay": Right(ANY, law=False),
+    "ack": Right((CHEF, COMITE), law=False, args=arguments.AckArgs),
+    "resolve": Right((CHEF, COMITE), args=arguments.ResolveArgs),
+    "void": Right((CHEF, COMITE), args=arguments.VoidArgs),
+    "outcome": Right((CHEF,), two_persons=True, args=arguments.OutcomeArgs),
+    "replay": Right(ANY, law=False, args=arguments.ReplayArgs),
     "state": Right(ANY, law=False),
     "health": Right(ANY, law=False),
-    "diag": Right((TECHNICIEN,), law=False),
-    "selftest": Right((TECHNICIEN,), law=False),
-    "calibrate": Right((TECHNICIEN,), law=False),
-    "reopen": Right((TECHNICIEN,), law=False),
+    "diag": Right((TECHNICIEN,), law=False, args=arguments.DiagArgs),
+    "selftest": Right((TECHNICIEN,), law=False, args=arguments.DevicesArgs),
+    "calibrate": Right((TECHNICIEN,), law=False, args=arguments.DevicesArgs),
+    "reopen": Right((TECHNICIEN,), law=False, args=arguments.DeviceArgs),
     "record": Right((TECHNICIEN,), law=False),
-    "reset_counters": Right((TECHNICIEN,), law=False),
-    "log_level": Right((TECHNICIEN,), law=False),
-    "maintenance": Right((TECHNICIEN,), law=False),
+    "reset_counters": Right((TECHNICIEN,), law=False, args=arguments.DevicesArgs),
+    "log_level": Right((TECHNICIEN,), law=False, args=arguments.LogLevelArgs),
+    "maintenance": Right((TECHNICIEN,), law=False, args=arguments.MaintenanceArgs),
 }
 """Every command and its roles: the one place."""
 
@@ -207,8 +209,7 @@ class Authoriser:
         `name` is that of the topic and `peer` None; on the local socket `peer` is known and `name` None.
         """
         if retained:
-            with contextlib.suppress(Refusal):
-                self._read(payload, claim)  # so that the reply names the command
+            self.glance(payload, claim)
             raise Refusal("retained", text("cmd_retained"))
         envelope, signed = self._read(payload, claim)
         command = envelope.cmd
@@ -231,10 +232,20 @@ class Authoriser:
             raise Refusal("repeated", text("cmd_repeated", id=command.id))
         self._fresh(command, local=peer is not None)
         args = {key: value for key, value in command.args.items() if key != "nonce"}
+        if right.args is not None:
+            try:
+                args = arguments.checked(right.args, args)
+            except ValueError as error:
+                raise Refusal("malformed", str(error)) from None
         if right.two_persons:
             args["second"] = self._second(envelope, signed)
         self._remember(memory, command)
         return Authorised(id=command.id, name=command.name, by=command.operator, role=role, args=args, via=claim.via)
+
+    def glance(self, payload: bytes, claim: Claim) -> None:
+        """Read no more than what the reply must name."""
+        with contextlib.suppress(Refusal):
+            self._read(payload, claim)
 
     def _read(self, payload: bytes, claim: Claim) -> tuple[wire.Envelope, dict[str, Any]]:
         """The envelope, and the very value whose canonical bytes were signed."""
@@ -290,10 +301,7 @@ class Authoriser:
 
     def _second(self, envelope: wire.Envelope, signed: dict[str, Any]) -> str:
         """Name of the second person, who has signed the same command with a key of his own."""
-        try:
-            second = msgspec.convert(signed["args"].get("second"), wire.Second)
-        except msgspec.ValidationError as error:
-            raise Refusal("malformed", text("cmd_second_missing", why=error)) from None
+        second = msgspec.convert(signed["args"]["second"], wire.Second)
         alone = {**signed, "args": {key: value for key, value in signed["args"].items() if key != "second"}}
         self._verified(second.key, second.sig, alone)
         if second.key == envelope.key or _person(second.operator) == _person(envelope.cmd.operator):
@@ -349,7 +357,8 @@ class Commands:
         """The reply to `payload` from `cmd/<name>`, or from the local socket (`name` None, `peer` known)."""
         claim = Claim(name=name or "", via=f"local:{peer.who}" if peer else "")
         if self._room <= 0:
-            return self._answered(claim, wire.Reply(id=None, ok=False, code="busy", text=text("cmd_busy")))
+            self._authoriser.glance(payload, claim)
+            return self._answered(claim, wire.Reply(id=claim.id, ok=False, code="busy", text=text("cmd_busy")))
         self._room -= 1
         try:
             command = self._authoriser.check(payload, name=name, retained=retained, peer=peer, claim=claim)

@@ -139,16 +139,19 @@ class Floor:
         """Wait until the link is up and everything that stands has been said."""
         await self._ready.wait()
 
-    async def publish(self, suffix: str, payload: bytes, *, retain: bool = False) -> Acked:
+    async def publish(
+        self, suffix: str, payload: bytes, *, retain: bool = False, correlation: bytes | None = None
+    ) -> Acked:
         """Send one message at QoS 1; a refusal raises an alarm that names the topic, success clears it (case 30)."""
-        acked = await self._link.publish(f"{self._base}/{suffix}", payload, retain=retain)
+        topic = f"{self._base}/{suffix}"
+        acked = await self._link.publish(topic, payload, retain=retain, correlation=correlation)
+        if suffix.startswith("reply/"):
+            suffix = "reply"  # one alarm: what follows is whatever a stranger wrote behind `cmd/`
         name = f"mqtt:publish:{suffix}"
         if not acked.ok:
             self._refused.add(suffix)
             why = f"{acked.name} ({acked.code})"
-            self._alarm(
-                name, "mqtt_publish_refused", text("mqtt_publish_refused", topic=f"{self._base}/{suffix}", why=why)
-            )
+            self._alarm(name, "mqtt_publish_refused", text("mqtt_publish_refused", topic=topic, why=why))
         else:
             self._refused.discard(suffix)
             self._clear(name)
@@ -366,7 +369,8 @@ class Floor:
                 acked = await self._link.publish(message.response_topic, reply, correlation=message.correlation)
                 if acked.ok:
                     return True
-            await self._link.publish(f"{self._base}/reply/{name}", reply, correlation=message.correlation)
+                log.warning("the broker refuses a reply on %s: %s (%d)", message.response_topic, acked.name, acked.code)
+            await self.publish(f"reply/{name}", reply, correlation=message.correlation)
         except Disconnected:
             return False
         return True
@@ -433,8 +437,9 @@ class Floor:
                 sample=dict(take()),
             )
             payload = wire.encode(sample)
-            self._link.publish_live(f"{self._base}/diag/{role}", payload)
             self._also(f"diag/{role}", payload)
+            with contextlib.suppress(Disconnected):
+                await self.publish(f"diag/{role}", payload)
             await asyncio.sleep(every_s)
 
 

@@ -2,7 +2,8 @@
 
 One process per state folder (a lock), one thread that touches the file (`JournalThread`), one transaction per batch:
 rows, state, results and messages for the floor are on the disk together or not at all, and nothing is told to anybody
-before. Rows and results are never deleted. What a start does with a missing, damaged or older file is told in
+before. Rows and results are never deleted; a file that has grown is closed and kept whole while a short one goes on
+(`controller.journal_rotation`). What a start does with a missing, damaged or older file is told in
 `controller.journal_start`; the file itself in `controller.journal_file`.
 """
 
@@ -12,11 +13,12 @@ import asyncio
 import contextlib
 import errno
 import fcntl
+import logging
 import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,16 +34,21 @@ from controller.journal_file import (
     Row,
     Stored,
     append,
+    connect,
     name_of,
     of_the_surroundings,
     put_messages,
     put_snapshot,
+    read_head,
     stored_rows,
     transaction,
     unsent_messages,
 )
-from controller.journal_start import Owner, Start, own_row
+from controller.journal_rotation import shorten
+from controller.journal_start import Owner, Start, fresh_file, name_for_kept, own_row, swap_in
 from controller.signing import SigningKey
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,6 +63,7 @@ DELETED_AT_ONCE: Final = 500
 IDLE_S: Final = 0.2
 """Without work for so long the thread tidies."""
 BEAT_S: Final = 1.0
+BYTES_MAX: Final = 500_000_000
 WAITING_MAX: Final = 16
 """Calls that may wait for the thread. Policy: the caller waits."""
 
@@ -92,12 +100,14 @@ class Batch:
 class Journal:
     """The journal, open for writing; one thread at a time. Methods raise JournalError and its kinds."""
 
-    def __init__(self, folder: Path, owner: Owner, key: SigningKey, clock: Clock) -> None:
-        """Open it, mend it if need be, and begin: `found` says what was there."""
+    def __init__(
+        self, folder: Path, owner: Owner, key: SigningKey, clock: Clock, *, bytes_max: int = BYTES_MAX
+    ) -> None:
+        """Open it, mend it if need be, and begin: `found` says what was there. Rotated beyond `bytes_max`."""
         self.folder, self.path = folder, folder / NAME
         self.trouble = ""
         """Why the last attempt to write failed; empty when it did not."""
-        self._key, self._clock = key, clock
+        self._key, self._clock, self._bytes_max = key, clock, bytes_max
         self._batches = 0
         self._took_us: deque[int] = deque(maxlen=LATENCIES)
         with contextlib.ExitStack() as opened:
@@ -107,9 +117,11 @@ class Journal:
                 self._high = opened.enter_context(contextlib.closing(HighWater(folder)))
                 start = Start(folder, owner, key, clock, self._high.mark, self._high.damaged)
                 self._connection, self.found = start.open()
-                opened.callback(self._connection.close)
+                opened.callback(lambda: self._connection.close())
                 self.head = self.found.head
                 self._sent = self.head.sent
+                self._ahead: set[int] = set()
+                """Messages beyond `_sent` that the floor has and the disk still holds."""
                 self._high.note(self._mark())
                 self._high.settle()
                 self._deleted = self._first_message() - 1
@@ -145,25 +157,32 @@ class Journal:
                 )
                 head = append(connection, head, batch.rows, self._key)
                 deleted = self._delete_sent()
+                self._delete_ahead()
         except sqlite3.Error as error:
             raise self._judged(error) from error
         self.head, self._deleted, self.trouble = head, deleted, ""
+        self._ahead.clear()
         self._took_us.append((time.perf_counter_ns() - started) // 1000)
         self._batches += 1
         self._note_mark()
 
-    def mark_sent(self, through: int) -> None:
-        """The floor has every message up to this id.
+    def mark_sent(self, message_id: int, *, alone: bool = False) -> None:
+        """The floor has this message and every one before it, or this one `alone`.
 
         Written without a sync, so that it delays no result: the death of the process does not undo it, a power cut may,
         and then messages are sent again, byte for byte. When nothing can be written, the next commit does it.
         """
-        self._sent = max(self._sent, through)
+        if alone:
+            self._ahead.add(message_id)
+        else:
+            self._sent = max(self._sent, message_id)
         try:
             self._connection.execute("PRAGMA synchronous=NORMAL")
             try:
                 with transaction(self._connection):
                     self._connection.execute("UPDATE head SET sent = ?", (self._sent,))
+                    self._delete_ahead()
+                self._ahead.clear()
             finally:
                 self._connection.execute("PRAGMA synchronous=FULL")
         except sqlite3.Error as error:
@@ -172,7 +191,7 @@ class Journal:
                 raise judged from error
 
     def tidy(self) -> None:
-        """Work for an idle moment: settle the high-water mark, drop what the floor has, shorten the write-ahead log."""
+        """Work for an idle moment: settle the high-water mark, drop what the floor has, keep the files short."""
         try:
             self._high.settle()
             if self._deleted < self._sent:
@@ -181,6 +200,8 @@ class Journal:
                 self._deleted = deleted
             if self._size("-wal") > WAL_BYTES:
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            if self._size() > self._bytes_max:
+                self._rotate()
         except sqlite3.Error as error:
             raise self._judged(error) from error
         except OSError as error:
@@ -204,12 +225,29 @@ class Journal:
         with contextlib.suppress(sqlite3.Error, OSError):
             self._open.close()
 
+    def _rotate(self) -> None:
+        """Close the file, keep it under another name, and go on with a short one."""
+        fresh = fresh_file(self.folder)
+        if not shorten(self._connection, self.path, fresh, self._key):
+            return
+        kept = name_for_kept(self.folder, self.head.epoch, self._clock)
+        self._connection.close()
+        try:
+            swap_in(self.path, fresh, kept)
+        finally:
+            self._connection = connect(self.path)
+            self.head = replace(self.head, anchor=read_head(self._connection).anchor)
+        log.info("the journal has grown: it is kept as %s; archive it, a short one goes on", self.folder / kept)
+
     def _delete_sent(self) -> int:
         """Remove some of what the floor has; answers the last id that is gone."""
         through = min(self._sent, self._deleted + DELETED_AT_ONCE)
         if through > self._deleted:
             self._connection.execute("DELETE FROM outbox WHERE id <= ?", (through,))
         return through
+
+    def _delete_ahead(self) -> None:
+        self._connection.executemany("DELETE FROM outbox WHERE id = ?", [(message_id,) for message_id in self._ahead])
 
     def _mark(self) -> Mark:
         return Mark(epoch=self.head.epoch, seq=self.head.seq, result_no=self.head.result_no)
@@ -249,10 +287,13 @@ class Journal:
 
     # --- reading ---
 
-    def unsent(self, after: int = 0, limit: int = 64) -> list[Message]:
-        """Messages that the floor does not have, in order, beyond the id `after`."""
-        messages = []
-        for message, sound in unsent_messages(self._connection, max(after, self._sent), limit):
+    def unsent(self, after: int = 0, limit: int = 64, without: Iterable[str] = ()) -> list[Message]:
+        """Messages that the floor does not have, in order, beyond the id `after`, but none of the topics `without`."""
+        messages: list[Message] = []
+        most = limit + len(self._ahead)
+        for message, sound in unsent_messages(self._connection, max(after, self._sent), most, without):
+            if message.id in self._ahead or len(messages) == limit:
+                continue
             if not sound:
                 raise JournalBrokenError(f"journal {self.path}: message {message.id} in the outbox was altered")
             messages.append(message)
@@ -331,9 +372,9 @@ class JournalThread:
         """`Journal.commit`; when it raises JournalUnavailableError the batch may be given again."""
         await self.call(self.journal.commit, batch)
 
-    async def mark_sent(self, through: int) -> None:
+    async def mark_sent(self, message_id: int, *, alone: bool = False) -> None:
         """`Journal.mark_sent`."""
-        await self.call(self.journal.mark_sent, through)
+        await self.call(self.journal.mark_sent, message_id, alone=alone)
 
     async def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Have the thread do anything with the journal (`thread.call(thread.journal.results_after, 7)`)."""

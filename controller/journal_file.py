@@ -2,9 +2,9 @@
 
     rows       seq, what happened, chained: hash = SHA-256(prev_hash LF head LF body), head = canonical [seq, kind, ...]
     results    the signed bodies as published; their chain is another one (`controller.results`)
-    outbox     messages the broker has not acknowledged; those up to `head.sent` are done
+    outbox     messages the broker has not acknowledged; those up to `head.sent` are done, others that are done are gone
     snapshot_a, snapshot_b   the state, twice, each with its digest
-    head       one line: epoch, last seq and hash, what is sent, and the seal (a signature over epoch, seq, hash)
+    head       one line: epoch, last seq and hash, what is sent, what lies before row 1, and the seal (a signature over them)
     about      whose journal this is, and the number of its format
 
 Why SQLite and why `synchronous=FULL`: DECISIONS.md. The setting is per connection (field case 98), so `connect` is the
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,6 +46,7 @@ CREATE TABLE rows(
   seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, at_ns INTEGER NOT NULL, time TEXT NOT NULL,
   clock_synchronised INTEGER NOT NULL, boot TEXT NOT NULL, body TEXT NOT NULL,
   prev_hash TEXT NOT NULL, hash TEXT NOT NULL) STRICT;
+CREATE INDEX rows_epoch ON rows(seq) WHERE kind = 'epoch';
 CREATE TABLE results(
   n INTEGER PRIMARY KEY, epoch TEXT NOT NULL, result_no INTEGER NOT NULL, seq INTEGER NOT NULL,
   coup TEXT NOT NULL, payload TEXT NOT NULL, UNIQUE(epoch, result_no)) STRICT;
@@ -57,7 +59,8 @@ CREATE TABLE snapshot_b(one INTEGER PRIMARY KEY CHECK(one = 1), digest TEXT NOT 
 CREATE TABLE head(
   one INTEGER PRIMARY KEY CHECK(one = 1), epoch TEXT NOT NULL, previous TEXT NOT NULL, public_key TEXT NOT NULL,
   seq INTEGER NOT NULL, hash TEXT NOT NULL, seal TEXT NOT NULL, result_no INTEGER NOT NULL,
-  last_outbox INTEGER NOT NULL, sent INTEGER NOT NULL, boot TEXT NOT NULL, clean INTEGER NOT NULL) STRICT;
+  last_outbox INTEGER NOT NULL, sent INTEGER NOT NULL, boot TEXT NOT NULL, clean INTEGER NOT NULL,
+  anchor TEXT NOT NULL) STRICT;
 """
 
 BUSY_S: Final = 5.0
@@ -132,11 +135,17 @@ class Head:
     sent: int = 0
     boot: str = ""
     clean: bool = False
+    anchor: str = ""
+    """What lies before the first row (`controller.journal_rotation`); empty for a journal that begins with row 1."""
 
     @property
     def sealed(self) -> bytes:
-        """What the seal signs: whoever rewrites the chain cannot sign its new end."""
-        return canonical([self.epoch, self.seq, self.hash])
+        """What the seal signs: whoever rewrites the chain cannot sign its new end, nor cut off its beginning."""
+        return canonical([self.epoch, self.seq, self.hash, self.anchor])
+
+    def anchored(self, anchor: str) -> Head:
+        """The same head of a file that begins after this."""
+        return replace(self, anchor=anchor)
 
 
 def row_hash(prev_hash: str, row: Row, boot: str) -> str:
@@ -209,15 +218,15 @@ def of_the_surroundings(error: sqlite3.Error) -> bool:
 
 def read_head(connection: sqlite3.Connection) -> Head:
     """Where the journal stands; raises sqlite3.Error, or LookupError when nothing stands there."""
-    columns = "epoch, previous, public_key, seq, hash, seal, result_no, last_outbox, sent, boot, clean"
+    columns = "epoch, previous, public_key, seq, hash, seal, result_no, last_outbox, sent, boot, clean, anchor"
     found = connection.execute(f"SELECT {columns} FROM head").fetchone()  # noqa: S608
     if found is None:
         raise LookupError("no head")
-    epoch, previous, public_key, seq, last_hash, seal, result_no, last_outbox, sent, boot, clean = found
+    epoch, previous, public_key, seq, last_hash, seal, result_no, last_outbox, sent, boot, clean, anchor = found
     return Head(
         epoch=decoded(epoch), previous=decoded(previous), public_key=decoded(public_key),
         seq=seq, hash=decoded(last_hash), seal=decoded(seal), result_no=result_no,
-        last_outbox=last_outbox, sent=sent, boot=decoded(boot), clean=bool(clean),
+        last_outbox=last_outbox, sent=sent, boot=decoded(boot), clean=bool(clean), anchor=decoded(anchor),
     )  # fmt: skip
 
 
@@ -256,10 +265,16 @@ def stored_rows(connection: sqlite3.Connection, first: int = 0, last: int = 2**6
         yield Stored(row, decoded(boot), decoded(prev_hash), decoded(row_hash_))
 
 
-def unsent_messages(connection: sqlite3.Connection, after: int, limit: int) -> Iterator[tuple[Message, bool]]:
-    """Outbox rows with a larger id, in order, each with whether its digest holds."""
-    sql = "SELECT id, seq, suffix, at_ns, payload, digest FROM outbox WHERE id > ? ORDER BY id LIMIT ?"
-    for number, seq, suffix, at_ns, payload, stored in connection.execute(sql, (after, limit)):
+def unsent_messages(
+    connection: sqlite3.Connection, after: int, limit: int, without: Iterable[str] = ()
+) -> Iterator[tuple[Message, bool]]:
+    """Outbox rows with a larger id but of none of these topics, in order, each with whether its digest holds."""
+    sql = (
+        "SELECT id, seq, suffix, at_ns, payload, digest FROM outbox"
+        " WHERE id > ? AND suffix NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?"
+    )
+    bound = (after, json.dumps(list(without)), limit)
+    for number, seq, suffix, at_ns, payload, stored in connection.execute(sql, bound):
         message = Message(id=number, seq=seq, suffix=decoded(suffix), at_ns=at_ns, payload=payload)
         yield message, decoded(stored) == digest(payload)
 
@@ -316,9 +331,9 @@ def append(connection: sqlite3.Connection, head: Head, rows: Iterable[Row], key:
     head = replace(head, seal=key.sign(head.sealed))
     connection.executemany("INSERT INTO rows VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)", entries)
     connection.execute(
-        "INSERT OR REPLACE INTO head VALUES(1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO head VALUES(1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (head.epoch, head.previous, head.public_key, head.seq, head.hash, head.seal, head.result_no,
-         head.last_outbox, head.sent, head.boot, head.clean),
+         head.last_outbox, head.sent, head.boot, head.clean, head.anchor),
     )  # fmt: skip
     return head
 

@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
@@ -165,13 +164,6 @@ class Link:
             raise Disconnected("not acknowledged in time") from None
         self._last_ack = asyncio.get_running_loop().time()
         return acked
-
-    def publish_live(self, topic: str, payload: bytes) -> bool:
-        """Send at QoS 0 now or never: False when offline, or while earlier bytes still wait in the socket."""
-        connection = self._connection
-        if connection is None or connection.client.want_write():
-            return False
-        return connection.client.publish(topic, payload, qos=0).rc == MQTTErrorCode.MQTT_ERR_SUCCESS
 
     async def close(self, within_s: float = 1.0) -> None:
         """Say goodbye with a DISCONNECT (no will is told); `run` then returns."""

@@ -1,8 +1,10 @@
 """The outbox pump: what was committed goes to the floor in order, one message at a time, until the broker has it.
 
 A message is done on the acknowledgement of that very message with a good reason code (field cases 3, 30); the mark is
-written before the next one goes out, so that the death of the process leaves one in doubt and no more. A refused one
-stays the next one: it is tried again with a pause and never skipped. Whatever is sent again is byte-identical.
+written before the next one goes out, so that the death of the process leaves one in doubt and no more. Whatever is sent
+again is byte-identical. A refused message stays the next one of its topic: that topic rests, then the same message is
+tried again and never skipped, while those of other topics go on in their order. After a rest everything unsent is read
+anew from the journal, which alone knows the order.
 
 Memory is bounded: at most `PAGE` messages are held, the rest is read from the journal when their turn comes.
 """
@@ -13,6 +15,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from controller.clock import Clock
@@ -37,6 +40,17 @@ class Publish(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refused:
+    """A topic whose next message the broker does not take."""
+
+    at_ns: int
+    """When that message was made."""
+    pause: float
+    until: float
+    """When it is tried again."""
+
+
 class Outbox:
     """The pump. `run` is its task; `added` is called after each commit, `restart` after a change of epoch."""
 
@@ -51,8 +65,6 @@ class Outbox:
     ) -> None:
         """`ready` waits until the floor has said what stands. Make it before anybody uses the thread."""
         self.sent = self.refusals = 0
-        self.refused_topic = ""
-        """The topic that the broker refuses now."""
         self._thread, self._publish, self._ready = thread, publish, ready
         self._clock, self._beat = clock, beat
         self._changed = asyncio.Event()
@@ -63,6 +75,10 @@ class Outbox:
         self._unsent = thread.journal.unsent_count()
         self._done_ns = 0
         self._restarts = 0
+        self._refused: dict[str, _Refused] = {}
+        """Topics that are refused, until a message of theirs is taken."""
+        self._resting: set[str] = set()
+        """Of these, the ones that are not tried now: none of their messages is held."""
 
     def added(self, messages: Sequence[Message]) -> None:
         """These have been committed."""
@@ -71,7 +87,7 @@ class Outbox:
         if not fresh:
             return
         if self._last <= self._through and len(self._held) + len(fresh) <= PAGE:
-            self._held.extend(fresh)
+            self._held.extend(message for message in fresh if message.suffix not in self._resting)
             self._through = fresh[-1].id
         self._last = fresh[-1].id
         self._changed.set()
@@ -86,7 +102,6 @@ class Outbox:
 
     async def run(self) -> None:
         """Send, for ever."""
-        pause = PAUSE_MIN_S
         while True:
             message = await self._next()
             await self._up()
@@ -98,21 +113,22 @@ class Outbox:
                 await asyncio.sleep(RETRY_S)  # `ready` holds us until the next connection
                 continue
             if acked.ok:
-                pause, self.refused_topic = PAUSE_MIN_S, ""
+                self._refused.pop(message.suffix, None)
                 await self._done(message)
             else:
                 self.refusals += 1
-                self.refused_topic = message.suffix
-                await self._wait(pause)
-                pause = min(2 * pause, PAUSE_MAX_S)
+                self._rest(message)
 
     async def _next(self) -> Message:
         """The next message to send; waits for one."""
-        while not self._held:
+        while True:
+            self._wake()
+            if self._held:
+                return self._held[0]
             self._beat()
             if self._through < self._last:
-                restarts = self._restarts
-                page = await self._thread.call(self._thread.journal.unsent, self._through, PAGE)
+                restarts, resting = self._restarts, set(self._resting)
+                page = await self._thread.call(self._thread.journal.unsent, self._through, PAGE, resting)
                 if restarts == self._restarts:
                     self._held.extend(page)
                     self._through = page[-1].id if page else self._last
@@ -121,7 +137,24 @@ class Outbox:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(BEAT_S):
                     await self._changed.wait()
-        return self._held[0]
+
+    def _rest(self, message: Message) -> None:
+        """Let the topic of a refused message rest, each time longer."""
+        before = self._refused.get(message.suffix)
+        pause = PAUSE_MIN_S if before is None else min(2 * before.pause, PAUSE_MAX_S)
+        until = asyncio.get_running_loop().time() + pause
+        self._refused[message.suffix] = _Refused(at_ns=message.at_ns, pause=pause, until=until)
+        self._resting.add(message.suffix)
+        self._held = deque(held for held in self._held if held.suffix != message.suffix)
+
+    def _wake(self) -> None:
+        """Once a topic has rested, read what is unsent from the journal again, from the oldest on."""
+        now = asyncio.get_running_loop().time()
+        resting = {suffix for suffix in self._resting if self._refused[suffix].until > now}
+        if resting != self._resting:
+            self._resting = resting
+            self._held.clear()
+            self._through = 0
 
     async def _up(self) -> None:
         """Wait until messages may go out."""
@@ -132,20 +165,13 @@ class Outbox:
                     await self._ready()
                     return
 
-    async def _wait(self, pause: float) -> None:
-        """A pause in which we are seen to live."""
-        until = asyncio.get_running_loop().time() + pause
-        while (left := until - asyncio.get_running_loop().time()) > 0:
-            self._beat()
-            await asyncio.sleep(min(left, BEAT_S))
-
     async def _done(self, message: Message) -> None:
         if self._held and self._held[0] is message:
             self._held.popleft()
             self._unsent -= 1
         self.sent += 1
         self._done_ns = message.at_ns
-        await self._thread.mark_sent(message.id)
+        await self._thread.mark_sent(message.id, alone=bool(self._resting))
 
     def unsent(self) -> int:
         """How many messages the floor does not have."""
@@ -155,5 +181,6 @@ class Outbox:
         """Age of the oldest of them; None when there is none."""
         if not self._unsent:
             return None
-        made_ns = self._held[0].at_ns if self._held else self._done_ns
+        refused = [entry.at_ns for entry in self._refused.values()]
+        made_ns = min([self._held[0].at_ns if self._held else self._done_ns, *refused])
         return max(0, self._clock.mono_ns() - made_ns) // 1_000_000

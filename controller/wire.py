@@ -53,7 +53,7 @@ class Presence(Message, kw_only=True, frozen=True):
     epoch: str
     version: str
     reason: str
-    """`started`, `stopped`, `connection_lost`."""
+    """`started`, `reconnected`, `in_service`, `maintenance`, `epoch_changed`; `stopped`, `connection_lost`."""
 
 
 class Limits(Message, kw_only=True, frozen=True):
@@ -292,7 +292,7 @@ class Health(Stamped, kw_only=True, frozen=True):
 
 
 class Sample(Stamped, kw_only=True, frozen=True):
-    """`diag/<role>`: a live sample of a device, at QoS 0, dropped while offline."""
+    """`diag/<role>`: a live sample of a device, dropped while offline."""
 
     role: str
     sample: dict[str, Any]
@@ -374,7 +374,7 @@ TOPICS: Final = (
     Topic(suffix="settlement/{tableau}", message=Settlement, retained=False, sent=True, qos=1, what="who is paid"),
     Topic(suffix="cmd/{name}", message=Envelope, retained=False, sent=False, qos=1, what="commands, never retained"),
     Topic(suffix="reply/{name}", message=Reply, retained=False, sent=True, qos=1, what="answers to commands"),
-    Topic(suffix="diag/{role}", message=Sample, retained=False, sent=True, qos=0, what="live samples on request"),
+    Topic(suffix="diag/{role}", message=Sample, retained=False, sent=True, qos=1, what="live samples on request"),
 )
 """The whole contract, one row per address."""
 

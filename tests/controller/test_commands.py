@@ -293,12 +293,12 @@ async def test_without_a_good_clock_the_local_socket_works(desk: Desk) -> None:
     ],
 )
 async def test_the_kernel_vouches_for_a_local_peer(desk: Desk, name: str, peer: Peer, code: str) -> None:
-    assert await desk.code(json.dumps({"cmd": COMITE.command(name)}).encode(), peer=peer) == code
+    assert await desk.code(json.dumps({"cmd": COMITE.command(name, GOOD.get(name))}).encode(), peer=peer) == code
 
 
 async def test_a_role_is_the_one_that_gives_the_right(desk: Desk) -> None:
     peer = Peer("carol", ("croupier", "chef"))
-    await desk.code(json.dumps({"cmd": COMITE.command("ack")}).encode(), peer=peer)
+    await desk.code(json.dumps({"cmd": COMITE.command("ack", GOOD["ack"])}).encode(), peer=peer)
     await desk.code(json.dumps({"cmd": COMITE.command("confirm")}).encode(), peer=peer)
     assert [(command.role, command.via) for command in desk.obeyed] == [
         ("chef", "local:carol"),
@@ -357,7 +357,78 @@ async def test_every_command_has_somebody_who_may_and_somebody_who_may_not(desk:
         if right.two_persons:
             continue
         expected = "ok" if person.role in right.roles else "unauthorised"
-        assert await desk.code(person.envelope(name), name=name) == expected
+        assert await desk.code(person.envelope(name, GOOD.get(name)), name=name) == expected
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "attest": {"what": "roue"},
+    "announce": {"code": "rien_ne_va_plus"},
+    "stake": {"spot": "rouge", "cents": 200, "player": "J1"},
+    "choice": {"player": "J1", "what": "m1", "value": "prison"},
+    "resolve": {"as": "void"},
+    "ack": {"name": "device:wheel"},
+    "diag": {"role": "wheel"},
+    "reopen": {"role": "wheel"},
+    "log_level": {"level": "debug"},
+    "maintenance": {"on": True},
+}
+"""Arguments of the commands that need some."""
+
+
+def refusals(name: str, bad: dict[str, Any]) -> bytes:
+    """A command of somebody who may give it, with these arguments among good ones."""
+    person = next(person for person in people.ALL if person.role in COMMANDS[name].roles)
+    return person.envelope(name, {key: value for key, value in (GOOD.get(name, {}) | bad).items() if value is not None})
+
+
+@pytest.mark.parametrize("name", [name for name, right in COMMANDS.items() if right.args is not None])
+async def test_no_command_passes_over_a_key_that_it_does_not_know(desk: Desk, name: str) -> None:
+    reply = await desk.commands.handle(refusals(name, {"minimum": 500}), name=name)
+    assert (reply.code, desk.obeyed) == ("malformed", [])
+    assert "minimum inconnu" in reply.text
+    assert all(key in reply.text for key in GOOD.get(name, {}))
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "says"),
+    [
+        ("open", {"minimum": 500}, "Argument minimum inconnu ; possibles : minimum_cents (nombre entier), maxima"),
+        ("open", {"minimum_cents": "500"}, "Argument minimum_cents : attendu nombre entier"),
+        ("open", {"minimum_cents": True}, "minimum_cents"),
+        ("limits", {"maxima": {"rouge": "2"}}, "Argument maxima : attendu objet de nombres entiers"),
+        ("close", {"end_of_seance": 1}, "Argument end_of_seance : attendu true, false"),
+        ("interrupt", {"why": "pause"}, "Argument why inconnu ; possibles : aucun"),
+        ("attest", {"what": ""}, "Argument what : attendu texte"),
+        ("stake", {"spot": None}, "Argument spot : attendu texte"),
+        ("stake", {"tableau": "1"}, "tableau"),
+        ("stake", {"remove": "yes"}, "remove"),
+        ("confirm", {"value": [17]}, "Argument value : attendu nombre entier ou texte"),
+        ("resolve", {"as": "perhaps"}, "Argument as : attendu accepted, refused, valid, void"),
+        ("resolve", {"outcome": {"number": 17}}, "Argument outcome : attendu nombre entier ou texte"),
+        ("void", {"why": 3}, "Argument why : attendu texte"),
+        ("outcome", {"value": 17, "second": {"operator": "x"}}, "Argument second : attendu objet avec operator, key"),
+        ("replay", {"after_seq": -1}, "Argument after_seq : attendu nombre entier à partir de 0"),
+        ("diag", {"seconds": 301}, "Argument seconds : attendu 1..300"),
+        ("log_level", {"level": "loud"}, "Argument level : attendu debug, error, info, warning"),
+        ("maintenance", {"on": 1}, "Argument on : attendu true, false"),
+    ],
+)  # fmt: skip
+async def test_a_wrong_argument_is_named_with_what_is_allowed(
+    desk: Desk, name: str, bad: dict[str, Any], says: str
+) -> None:
+    reply = await desk.commands.handle(refusals(name, bad), name=name)
+    assert (reply.code, desk.obeyed) == ("malformed", [])
+    assert says in reply.text
+
+
+async def test_what_is_left_out_has_its_usual_value(desk: Desk) -> None:
+    for name in ("diag", "replay", "open"):
+        assert await desk.code(refusals(name, {}), name=name) == "ok"
+    assert [command.args for command in desk.obeyed] == [
+        {"role": "wheel", "seconds": 10, "every_ms": 200},
+        {"after_seq": 0},
+        {},
+    ]
 
 
 async def test_more_at_once_than_there_is_room_for_is_busy() -> None:
@@ -377,6 +448,7 @@ async def test_more_at_once_than_there_is_room_for_is_busy() -> None:
             await asyncio.sleep(0)
         gate.set()
     assert [task.result().code for task in running] == ["ok", "ok", "busy"]
+    assert None not in {task.result().id for task in running}
 
 
 async def test_case_95_a_stranger_cannot_fill_the_journal(desk: Desk) -> None:

@@ -344,17 +344,22 @@ async def test_samples_end_by_themselves_and_a_new_request_replaces_the_old(
 
 
 ACL = "user table\ntopic readwrite casino/demo/t-1/{rights}\nuser floor\ntopic readwrite casino/#\n"
-WITHOUT_RESULT = "user table\n" + "".join(
-    f"topic readwrite {BASE}/{suffix}\n"
-    for suffix in ("status", "state", "result/last", "event", "health", "settlement/+", "cmd/+", "reply/+")
-) + "user floor\ntopic readwrite casino/#\n"  # fmt: skip
+TOPICS = ("status", "state", "result", "result/last", "event", "health", "settlement/+", "cmd/+", "reply/+", "diag/+")
+
+
+def without(*refused: str) -> str:
+    """Rights by which the table may say everything but this."""
+    may = "".join(f"topic readwrite {BASE}/{suffix}\n" for suffix in TOPICS if suffix not in refused)
+    return f"user table\n{may}user floor\ntopic readwrite casino/#\ntopic readwrite floor/#\n"
+
+
 WITHOUT_COMMANDS = "user table\n" + "".join(
     f"topic readwrite {BASE}/{suffix}\n" for suffix in ("status", "state", "result", "result/last", "event", "health")
 ) + "user floor\ntopic readwrite casino/#\n"  # fmt: skip
 
 
 async def test_case_30_a_refused_result_stays_unsent_and_flows_once_the_rights_are_mended(tmp_path: Path) -> None:
-    with running(tmp_path / "broker", acl=WITHOUT_RESULT, passwords=SECRET) as broker:
+    with running(tmp_path / "broker", acl=without("result"), passwords=SECRET) as broker:
         house = House(tmp_path, broker.port, username="table")
         async with (
             Consumer(broker.port, BASE, ("result", "event"), username="floor", password=SECRET["floor"]) as floor,
@@ -366,8 +371,9 @@ async def test_case_30_a_refused_result_stays_unsent_and_flows_once_the_rights_a
             assert f"{BASE}/result" in house.alarms["mqtt:publish:result"]
             assert "Not authorized (135)" in house.alarms["mqtt:publish:result"]
             assert house.floor.health()["refused_topics"] == "result"
-            assert house.outbox.unsent() == 6
-            assert floor.seen == []
+            await house.until(lambda: house.outbox.unsent() == 3, "the events")
+            await floor.until(lambda: len(floor.of("event")) == 3, "events, which the broker takes")
+            assert floor.of("result") == []
             broker.set_acl(ACL.format(rights="#"))
             broker.reload()
             await floor.until(lambda: len(booked(floor)) == 3, "results")
@@ -386,11 +392,53 @@ async def test_case_30_a_refused_presence_is_told_and_said_once_it_may(
             Consumer(broker.port, BASE, username="floor", password=SECRET["floor"]) as floor,
             house.open(),
         ):
-            await house.until(lambda: {"mqtt:publish:status", "mqtt:publish:state"} <= set(house.alarms), "alarms")
+            standing = {"mqtt:publish:status", "mqtt:publish:state", "mqtt:publish:health"}
+            await house.until(lambda: standing <= set(house.alarms), "alarms")
             broker.set_acl(ACL.format(rights="#"))
             broker.reload()
             await floor.until(lambda: floor.last("status") and floor.last("state"), "what stands")
             await house.until(lambda: not house.alarms, "end of the alarms")
+
+
+async def test_case_30_a_refused_event_holds_up_no_result(tmp_path: Path) -> None:
+    with running(tmp_path / "broker", acl=without("event"), passwords=SECRET) as broker:
+        house = House(tmp_path, broker.port, username="table")
+        async with (
+            Consumer(broker.port, BASE, ("result", "event"), username="floor", password=SECRET["floor"]) as floor,
+            house.open(),
+        ):
+            for _ in range(3):
+                await house.coup()
+            await floor.until(lambda: booked(floor) == [1, 2, 3], "results")
+            await house.until(lambda: "mqtt:publish:event" in house.alarms, "alarm")
+            await house.until(lambda: house.outbox.unsent() == 3, "marks")
+            broker.set_acl(ACL.format(rights="#"))
+            broker.reload()
+            await floor.until(lambda: len(floor.of("event")) == 3, "events")
+            seqs = [message.body["seq"] for message in floor.of("event")]
+            assert seqs == sorted(set(seqs))
+            await house.until(lambda: not house.alarms, "end of the alarm")
+
+
+async def test_case_30_a_refused_reply_is_told_and_where_the_asker_wants_it_is_tried_first(tmp_path: Path) -> None:
+    with running(tmp_path / "broker", acl=without("reply/+"), passwords=SECRET) as broker:
+        house = House(tmp_path, broker.port, username="table")
+        async with (
+            Consumer(broker.port, BASE, ("reply/+",), username="floor", password=SECRET["floor"]) as floor,
+            house.open(),
+        ):
+            await house.floor.ready()
+            for asked in ("open", "dance"):
+                await floor.publish(f"{BASE}/cmd/{asked}", b"{")
+            await house.until(lambda: "mqtt:publish:reply" in house.alarms, "alarm")
+            assert f"{BASE}/reply/" in house.alarms["mqtt:publish:reply"]
+            assert [name for name in house.alarms if "publish" in name] == ["mqtt:publish:reply"]
+            assert house.floor.health()["refused_topics"] == "reply"
+            broker.set_acl(without())
+            broker.reload()
+            await floor.publish(f"{BASE}/cmd/open", b"{", respond="floor/not-for-the-table")
+            await floor.until(lambda: floor.of("reply/open"), "the reply, where the table may speak")
+            await house.until(lambda: not house.alarms, "end of the alarm")
 
 
 async def test_case_31_a_command_path_that_is_granted_and_dead_is_found_out(

@@ -165,6 +165,22 @@ def test_sent_messages_go_and_the_mark_survives_a_crash(tmp_path: Path) -> None:
         assert table.journal.unsent()[0].id == 13
 
 
+def test_a_message_that_is_sent_before_another_topic_may_is_gone_by_itself(tmp_path: Path) -> None:
+    with opened(tmp_path, crash=True) as table:
+        for _ in range(2):
+            table.coup()
+        table.journal.mark_sent(1)
+        for message_id in (3, 4):
+            table.journal.mark_sent(message_id, alone=True)
+    with opened(tmp_path) as table:
+        assert [message.id for message in table.journal.unsent()] == [2, 5, 6]
+        assert table.journal.unsent_count() == 3
+        assert [message.id for message in table.journal.unsent(without=["event"])] == [2, 5]
+        assert [message.id for message in table.journal.unsent(without=["settlement/1"], limit=1)] == [6]
+        table.journal.mark_sent(6)
+        assert table.journal.unsent() == []
+
+
 def test_many_sent_messages_are_removed_bit_by_bit(tmp_path: Path) -> None:
     """After a long outage the clearing up must not hold up the next result."""
     with opened(tmp_path) as table:
@@ -688,7 +704,8 @@ def fill(disk: Path) -> Path:
 def test_a_full_disk_is_told_and_the_same_batch_goes_in_later(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "3m") as disk:
         with opened(disk) as table:
-            table.coup()
+            for _ in range(2):
+                table.coup()
             filler = fill(disk)
             caught: JournalUnavailableError | None = None
             while caught is None:
@@ -703,16 +720,18 @@ def test_a_full_disk_is_told_and_the_same_batch_goes_in_later(tmp_path: Path) ->
             assert "free space" in str(caught)
             assert table.journal.figures()["trouble"] is not None
             assert facts(table) == before
-            table.journal.mark_sent(2)  # cannot be written either: kept for the next commit
+            table.journal.mark_sent(1)  # cannot be written either: kept for the next commit
+            table.journal.mark_sent(3, alone=True)
+            assert [message.id for message in table.journal.unsent(limit=2)] == [2, 4]
             filler.unlink()
             table.journal.commit(batch)
             assert table.journal.figures()["trouble"] is None
             assert facts(table)[:-1] == before
-            assert table.journal.unsent()[0].id == 3
+            assert [message.id for message in table.journal.unsent(limit=2)] == [2, 4]
         assert verify(disk / NAME, table.key.public) is None
         with opened(disk, crash=True) as table:
             assert table.journal.found.reason == ""
-            assert table.journal.unsent()[0].id == 3
+            assert [message.id for message in table.journal.unsent(limit=2)] == [2, 4]
 
 
 def test_a_start_on_a_full_disk_is_told(tmp_path: Path) -> None:

@@ -182,8 +182,8 @@ async def test_a_user_whom_the_configuration_does_not_name_must_sign(tmp_path: P
 async def test_a_group_vouches_for_its_members(tmp_path: Path) -> None:
     rows = (Row("chef", group=MY_GROUP), Row("croupier", user=ME))
     async with served(tmp_path / "s", *rows) as here, here.client() as client:
-        assert (await client.ask(unsigned("ack")))["code"] == "ok"
-        assert (await client.ask(unsigned("stake")))["code"] == "ok"
+        assert (await client.ask(unsigned("void")))["code"] == "ok"
+        assert (await client.ask(unsigned("confirm")))["code"] == "ok"
         assert [command.role for command in here.obeyed] == ["chef", "croupier"]
 
 

@@ -112,7 +112,6 @@ async def test_offline_nothing_is_queued_and_nothing_goes_out_later() -> None:
             await here.until(lambda: nowhere.accepted >= 2, "second attempt")
             with pytest.raises(Disconnected):
                 await here.link.publish(f"{BASE}/result", b"1")
-            assert not here.link.publish_live(f"{BASE}/diag/wheel", b"1")
             assert not here.link.up
 
 

@@ -113,6 +113,11 @@ async def pumping(folder: Path, broker: Broker | None = None) -> AsyncIterator[P
             thread._pool.shutdown()
 
 
+def got(broker: Broker, topic: str) -> list[bytes]:
+    """What came on one topic, whether it was taken or not."""
+    return [payload for suffix, payload in broker.got if suffix == topic]
+
+
 async def test_in_order_and_each_once(tmp_path: Path) -> None:
     async with pumping(tmp_path) as pump:
         for _ in range(20):
@@ -152,25 +157,75 @@ async def test_nothing_goes_out_while_the_floor_is_not_ready(tmp_path: Path) -> 
         await pump.all_sent()
 
 
-async def test_a_refused_message_is_tried_again_and_never_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox_module, "PAUSE_MIN_S", 0.01)
+    monkeypatch.setattr(outbox_module, "PAUSE_MAX_S", 0.02)
+    monkeypatch.setattr(outbox_module, "BEAT_S", 0.01)
+
+
+@pytest.mark.usefixtures("short_rests")
+async def test_a_refused_message_is_tried_again_and_holds_up_its_own_topic_only(tmp_path: Path) -> None:
     broker = Broker(refuse=lambda suffix: suffix == "settlement/1")
     async with pumping(tmp_path, broker) as pump:
+        for _ in range(2):
+            await pump.coup()
+        await pump.until(lambda: pump.outbox.unsent() == 2 and pump.outbox.refusals >= 4, "the others, and refusals")
+        assert len({payload for suffix, payload in broker.got if suffix == "settlement/1"}) == 1
+        assert [suffix for suffix, _ in broker.got if suffix != "settlement/1"] == ["result", "event"] * 2
+        waiting = await pump.thread.call(pump.table.journal.unsent)
+        assert [message.suffix for message in waiting] == ["settlement/1"] * 2
+        age = pump.outbox.oldest_unsent_ms()
+        assert age is not None
+        assert age < 60_000
+        broker.refuse = lambda _suffix: False
         await pump.coup()
+        await pump.all_sent()
+        assert pump.outbox.sent == len(set(broker.ids())) == 9
+        for topic in ("result", "settlement/1", "event"):
+            seqs = [json.loads(payload)["seq"] for suffix, payload in broker.got if suffix == topic]
+            assert seqs == sorted(seqs)
+
+
+@pytest.mark.usefixtures("short_rests")
+async def test_a_long_queue_of_refused_messages_lets_the_results_pass_also_after_a_death(tmp_path: Path) -> None:
+    broker = Broker(refuse=lambda suffix: suffix != "result")
+    for after in (0, PAGE):
+        async with pumping(tmp_path, broker) as pump:
+            for _ in range(PAGE):
+                await pump.coup()
+            await pump.until(lambda: len(set(got(broker, "result"))) == after + PAGE, "the results")  # noqa: B023
+            await pump.until(lambda: pump.outbox.unsent() == 2 * (after + PAGE), "their marks")  # noqa: B023
+            assert len(pump.outbox._held) <= PAGE
+    broker.refuse = lambda _suffix: False
+    async with pumping(tmp_path, broker) as pump:
+        assert pump.outbox.unsent() - 4 * PAGE in {0, 1}  # the mark that was being written at the death
+        await pump.all_sent()
+    numbers = [json.loads(payload)["result_no"] for payload in dict.fromkeys(got(broker, "result"))]
+    assert numbers == list(range(1, 2 * PAGE + 1))
+    for topic in ("settlement/1", "event"):
+        seqs = list(dict.fromkeys(json.loads(payload)["seq"] for payload in got(broker, topic)))
+        assert len(seqs) == 2 * PAGE
+        assert seqs == sorted(seqs)
+
+
+@pytest.mark.usefixtures("short_rests")
+async def test_what_is_refused_is_told_under_a_new_epoch_too(tmp_path: Path) -> None:
+    broker = Broker(refuse=lambda suffix: suffix == "event")
+    async with pumping(tmp_path, broker) as pump:
         await pump.coup()
-        await pump.until(lambda: pump.outbox.refusals >= 4, "refusals")
-        assert {suffix for suffix, _ in broker.got[1:]} == {"settlement/1"}
-        assert len(set(broker.got[1:])) == 1
-        assert pump.outbox.refused_topic == "settlement/1"
-        assert pump.outbox.unsent() == 5
-        assert await pump.thread.call(pump.table.journal.unsent_count) == 5
+        await pump.until(lambda: pump.outbox.unsent() == 1, "all but the event")
+        unsent = await pump.thread.call(pump.table.journal.unsent)
+        epoch = pump.scribe.change_epoch("older", "test", unsent)
+        batch = pump.table.batch()
+        await pump.thread.commit(batch)
+        pump.outbox.restart(batch.messages)
+        await pump.coup()
+        await pump.until(lambda: pump.outbox.unsent() == 2, "all but the events")
         broker.refuse = lambda _suffix: False
         await pump.all_sent()
-        assert pump.outbox.refused_topic == ""
-        taken = list(dict.fromkeys(broker.ids()))
-        assert len(taken) == 6
+        taken = [json.loads(payload) for payload in got(broker, "event")][-2:]
+        assert [body["epoch"] for body in taken] == [epoch] * 2
 
 
 async def test_a_code_without_subscribers_is_a_good_one(tmp_path: Path) -> None:

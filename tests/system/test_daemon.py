@@ -243,7 +243,7 @@ async def test_commands_of_the_controller_itself() -> None:
             ("technicien", "reopen", {"role": "rail"}, "no device 'rail'; there are: wheel, wheel_sensor"),
             ("technicien", "selftest", {"role": "wheel"}, "it takes no commands"),
             ("technicien", "calibrate", {"role": "console"}, "rejected"),
-            ("technicien", "log_level", {"level": "loud"}, "attendu debug, info, warning, error"),
+            ("technicien", "log_level", {"level": "loud"}, "malformed Argument level : attendu debug, error, info"),
             ("technicien", "maintenance", {"on": 1}, "attendu true, false"),
             ("technicien", "record", {"x": 1}, "Argument x"),
             ("technicien", "diag", {"role": "wheel", "seconds": 0}, "attendu 1..300"),

@@ -58,6 +58,7 @@ async def test_by_the_broker() -> None:
             (comite.envelope(asked(comite, "dance", **proof)), "unknown"),
             ({"cmd": {**asked(comite, "interrupt"), "valid_s": 301}, "key": "comite-1", "sig": "x"}, "malformed"),
             (comite.envelope(asked(comite, "interrupt", nonce="of yesterday")), "stale"),
+            (comite.envelope(asked(comite, "open", minimum=500, **proof)), "malformed"),  # opens at no other minimum
         ]
         if synchronised(rig):
             old = (datetime.now(UTC) - timedelta(minutes=10)).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -69,6 +70,8 @@ async def test_by_the_broker() -> None:
         once = comite.envelope(asked(comite, "open", **proof))
         assert (await rig.consumer.give(once))["code"] == "ok"
         assert (await rig.consumer.give(once))["code"] == "repeated"
+        rig.consumer._used = proof.get("nonce", "")
+        assert (await rig.order("options", "comite", douze=True))["code"] == "malformed"  # this game has none
         topic = f"{rig.base}/cmd/interrupt"
         rig.consumer._client.publish(topic, canonical(comite.envelope(asked(comite, "interrupt"))), qos=1, retain=True)
         await until(rig, lambda: ("interrupt", "retained") in journalled(rig), "the retained command")
@@ -96,6 +99,7 @@ async def test_by_the_local_socket_while_the_broker_is_dead() -> None:
             (comite.envelope(asked(comite, "dance")), "unknown"),
             (comite.envelope({**asked(comite, "open"), "issued_at": old}), "stale"),
             ({"cmd": 7}, "malformed"),
+            (comite.envelope(asked(comite, "open", minimum_cents="500")), "malformed"),
             (once, "ok"),
             (once, "repeated"),
             (comite.envelope(asked(comite, "open")), "rejected"),  # it is open already
