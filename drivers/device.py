@@ -14,11 +14,10 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Final, Generic, Literal, TypeVar
 
 from drivers.base import ByteDecoder, Decoder, Edge, EdgeDecoder, Emit, Tap
-from drivers.ports.lines import Event, LineError, LinePort, LineSpec, OutputSpec, open_port
+from drivers.ports.lines import FALLING, RISING, Event, LineError, LinePort, LineSpec, OutputSpec, open_port
 from rules.facts import Fact
 
 log = logging.getLogger(__name__)
@@ -119,6 +118,10 @@ async def readable(fd: int, until_ns: int | None = None) -> bool:
 
 GATHER_S: Final = 0.005
 """A stream of edges is read this often and not at each edge; the first edge after a pause is read at once."""
+SLACKEN_S: Final = 0.00001
+"""The pauses begin with none and grow by this: a turn in the wrong sense is to be told while it can be stopped."""
+REST_NS: Final = 500_000_000
+"""After so long without an edge the pauses begin anew; something that trembles is no beginning."""
 CHECK_NS: Final = 1_000_000_000
 """Contacts are asked for their level this often, where the chip can be asked: a lost edge is found (case 55)."""
 
@@ -165,6 +168,9 @@ class LineChip:
         self._port: LinePort | None = None
         self._check_ns = 0
         self._streaming = False
+        self._gather_s = 0.0
+        self._edges_ns = 0
+        """When edges were last read."""
         self._backoff = Backoff()
 
     async def run(self) -> None:
@@ -223,16 +229,21 @@ class LineChip:
     async def _turn(self, port: LinePort) -> None:
         """Wait for edges or for a decoder that is due; read, feed, then tick."""
         if self._streaming:
-            await asyncio.sleep(GATHER_S)
+            await asyncio.sleep(self._gather_s)
         else:
             await self._wait(port)
         now = time.monotonic_ns()
         self._streaming = bool(await self._read(port))
+        if self._streaming:
+            rested = now - self._edges_ns > REST_NS
+            self._gather_s = 0.0 if rested else min(self._gather_s + SLACKEN_S, GATHER_S)
+            self._edges_ns = now
         if now >= self._check_ns:
             self._check_ns = now + CHECK_NS
             await self._check(port)
         for feeder in self._feeders.values():
-            await feeder.tick(now)
+            if (due := feeder.due_ns()) is not None and due <= now:
+                await feeder.tick(now)
 
     async def _wait(self, port: LinePort) -> None:
         dues = [due for feeder in self._feeders.values() if (due := feeder.due_ns()) is not None]
@@ -244,17 +255,17 @@ class LineChip:
         else:
             await asyncio.sleep(3600 if due is None else max(0, due - time.monotonic_ns()) / 1e9)
 
-    async def _read(self, port: LinePort) -> set[int]:
-        """Feed what has come; the offsets on which something has."""
+    async def _read(self, port: LinePort) -> list[Event]:
+        """Feed what has come."""
         events = port.read()
         if events:
             await self._dispatch(events)
-        return {event.offset for event in events}
+        return events
 
     async def _check(self, port: LinePort) -> None:
         """Ask for the levels of the contacts; one on which an edge comes meanwhile needs no answer."""
         levels, now = port.levels(), time.monotonic_ns()
-        moved = await self._read(port)
+        moved = {offset for _, _, offset, _, _ in await self._read(port)}
         await self._make_up({offset: level for offset, level in levels.items() if offset not in moved}, now)
 
     async def _make_up(self, levels: Mapping[int, int], now_ns: int) -> None:
@@ -262,25 +273,30 @@ class LineChip:
         for offset, before in list(self._contacts.items()):
             if levels.get(offset, before) != before:
                 self.counts["made_up"] += 1
-                await self._dispatch([Event(now_ns, 0, offset, levels[offset], 0)])
+                await self._dispatch([(now_ns, RISING if levels[offset] else FALLING, offset, 0, 0)])
 
     async def _dispatch(self, events: Sequence[Event]) -> None:
         """Feed runs of edges of one device at a time, so that the order between devices is kept."""
         self.counts["reads"] += 1
         self.counts["edges"] += len(events)
-        for event in events:
-            if event.offset in self._contacts:
-                self._contacts[event.offset] = event.level
-        for feeder, run in groupby(events, key=self._whose):
-            if feeder is None:
-                self.counts["foreign"] += len(list(run))
+        whose: Feeder[EdgeDecoder] | None = None
+        run: list[Edge] = []
+        for at_ns, kind, offset, _, line_seqno in events:
+            known = self._of_offset.get(offset)
+            if known is None:
+                self.counts["foreign"] += 1
                 continue
-            edges = [Edge(self._of_offset[e.offset][1], e.level, e.at_ns, e.line_seqno) for e in run]
-            await feeder.edges(edges)
-
-    def _whose(self, event: Event) -> Feeder[EdgeDecoder] | None:
-        entry = self._of_offset.get(event.offset)
-        return entry[0] if entry is not None else None
+            feeder, line = known
+            if whose is not None and whose is not feeder:
+                await whose.edges(run)
+                run = []
+            whose = feeder
+            level = int(kind == RISING)
+            if offset in self._contacts:
+                self._contacts[offset] = level
+            run.append(Edge(line, level, at_ns, line_seqno))
+        if whose is not None:
+            await whose.edges(run)
 
     def _switch(self, wanted: Mapping[str, bool]) -> None:
         if self._port is not None and wanted:

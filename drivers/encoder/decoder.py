@@ -438,6 +438,8 @@ class Encoder:
 
     def _elapse(self, now_ns: int, facts: list[Fact], *, silent: bool = True) -> None:
         """Everything due at or before `now_ns`, in order."""
+        if now_ns < self._wake_ns:
+            return
         while True:
             at_ns, what = min(self._dues(silent=silent), default=(-NEVER, ""))
             if at_ns > now_ns:

@@ -51,9 +51,9 @@ class Wheel:
         if was != now:
             yield Pulse(at_ns, "wheel.index", now)
 
-    async def turn(self, counts: int, sense: int, rate: int = RATE) -> int:
-        """So many counts at this rate, each with the time at which it was due; when the last one was sent."""
-        began = now = time.monotonic_ns()
+    async def turn(self, counts: int, sense: int, rate: int = RATE, mark: int = 0) -> int:
+        """So many counts at this rate, each with the time at which it was due; when the one at `mark` was sent."""
+        began = now = sent = time.monotonic_ns()
         done = 0
         while done < counts:
             now = time.monotonic_ns()
@@ -61,14 +61,14 @@ class Wheel:
             while done < due:
                 self.step(sense, began + done * 10**9 // rate)
                 done += 1
+                sent = now if done == mark else sent
             await asyncio.sleep(0.001)
-        return now
+        return sent
 
     async def push(self, rate: int) -> int:
         """A third of a turn by hand, then the run-out; when the edge that completes a quarter was sent."""
         quarter = self._counts // 4
-        sent = await self.turn(quarter, 1, rate)
-        await self.turn(quarter // 3, 1, rate)
+        sent = await self.turn(quarter + quarter // 3, 1, rate, mark=quarter)
         await self.run_out(1)
         return sent
 

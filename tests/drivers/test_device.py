@@ -20,7 +20,7 @@ from drivers.buttons.decoder import Options as ContactOptions
 from drivers.device import GATHER_S, Backoff, EdgeDevice, Feeder, LineChip, readable
 from drivers.encoder.decoder import Encoder
 from drivers.encoder.options import Options
-from drivers.ports.lines import EVENT, LinePort, LineSpec, OutputSpec, SocketPort
+from drivers.ports.lines import EVENT, RISING, Event, LinePort, LineSpec, OutputSpec, SocketPort
 from rules.facts import Announced, DeviceLost, Fact, SpinSlowed, SpinStarted, SpinStopped
 from tests.drivers.signals import SECOND, TURN, edges, launch
 
@@ -160,23 +160,50 @@ async def test_a_spin_comes_through_the_port(ends: Ends, monkeypatch: pytest.Mon
     assert "tick wheel" in tap.heard
 
 
-async def test_a_stream_is_read_in_batches(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2,000 edges a second must not cost 2,000 turns of the loop."""
+class Stream(AskedPort):
+    """An edge whenever it is looked at, each millisecond; once a moment without any, then a rest."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection, {})
+        self.looks, self.now_ns = 0, 10 * SECOND
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    def read(self) -> list[Event]:
+        self.looks += 1
+        self.now_ns += {700: 100 * MS, 1000: 501 * MS}.get(self.looks, MS)
+        return [] if self.looks in (700, 1000) else [(self.now_ns, RISING, 23, self.looks, self.looks)]
+
+
+async def test_a_stream_is_read_at_once_at_first_and_in_the_end_each_5_ms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2,000 edges a second must not cost 2,000 turns of the loop; how one begins must be known at once."""
+    pauses: list[float] = []
+    enough, sleep = asyncio.Event(), asyncio.sleep
+
+    async def pause(delay: float) -> None:
+        pauses.append(delay)
+        if len(pauses) == 1200:
+            enough.set()
+        await sleep(0)
+
     inbox = Inbox()
     inbox.open.set()
-    chip, _ = encoder_chip(inbox)
-    found = edges(launch([(0.0, 0.5)], 7200), start_ns=time.monotonic_ns())[200:1200]
-    ends.peer.setblocking(False)
-    async with serving(chip, ends.port, monkeypatch):
-        began = time.monotonic()
-        for edge in found:
-            await asyncio.get_running_loop().sock_sendall(ends.peer, records([edge]))
-            await asyncio.sleep(0)
-        await happens(lambda: chip.counts["edges"] == len(found))
-        took = time.monotonic() - began
-        ends.peer.close()
-        await inbox.until(DeviceLost)
-    assert chip.counts["reads"] <= took / GATHER_S + 2
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.send(b"x")  # readable for ever
+        port = Stream(ours)
+        monkeypatch.setattr(device_module, "time", port)
+        monkeypatch.setattr(asyncio, "sleep", pause)
+        async with serving(contact_chip(inbox), port, monkeypatch):
+            async with asyncio.timeout(20):
+                await enough.wait()
+    assert pauses[0] == 0
+    before, after = pauses[: pauses.index(0, 1)], pauses[pauses.index(0, 1) :]
+    assert before == sorted(before)  # a moment without edges is no beginning
+    assert before.index(GATHER_S) in (500, 501)
+    assert after == sorted(after)  # a rest is one
+    assert 0 < max(after) < GATHER_S
 
 
 async def test_a_full_inbox_stops_the_reading(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:

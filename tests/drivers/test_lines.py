@@ -20,7 +20,7 @@ from gpiod.line import Value
 
 from drivers.buttons.decoder import Contact, Options
 from drivers.device import EdgeDevice, LineChip
-from drivers.ports.lines import EVENT, VALUES, LineError, LinePort, OutputSpec, open_port, why_not
+from drivers.ports.lines import EVENT, FALLING, RISING, VALUES, LineError, LinePort, OutputSpec, open_port, why_not
 from rules.facts import Announced, DeviceBack, DeviceLost, Fact
 
 MS = 1_000_000
@@ -126,11 +126,11 @@ async def test_records_in_the_wrong_order_are_put_right(tmp_path: Path) -> None:
         with await accept(listener) as peer:
             peer.sendall(record(20, 0, 23, 2, 2) + record(10, 1, 23, 1, 1) + record(30, 1, 24, 3, 1)[:20])
             await wait_readable(port.fd)
-            assert [(event.seqno, event.level) for event in port.read()] == [(1, 1), (2, 0)]
+            assert [(seqno, kind) for _, kind, _, seqno, _ in port.read()] == [(1, RISING), (2, FALLING)]
             assert port.read() == []
             peer.sendall(record(30, 1, 24, 3, 1)[20:])
             await wait_readable(port.fd)
-            assert [event.offset for event in port.read()] == [24]
+            assert [offset for _, _, offset, _, _ in port.read()] == [24]
         await wait_readable(port.fd)
         with pytest.raises(LineError, match="the other end has closed"):
             port.read()
@@ -298,10 +298,10 @@ async def test_all_inputs_are_one_request_as_the_encoder_needs_it(kernel: type[F
     assert port.read() == []
     # The first is queued late and carries the number of its line's next edge: its time is right.
     os.write(request.kernel, record(20, 1, 23, 1, 1) + record(30, 0, 17, 3, 2) + record(10, 1, 17, 3, 1))
-    assert [(event.at_ns, event.offset, event.level) for event in port.read()] == [
-        (10, 17, 1),
-        (20, 23, 1),
-        (30, 17, 0),
+    assert [(at_ns, offset, kind) for at_ns, kind, offset, _, _ in port.read()] == [
+        (10, 17, RISING),
+        (20, 23, RISING),
+        (30, 17, FALLING),
     ]
     request.values[23] = Value.ACTIVE
     assert port.levels() == {17: 0, 23: 1}
