@@ -21,6 +21,7 @@ HEALED_BY_HAND: Final = frozenset(
         "appareil_perdu",
         "case_inconnue",
         "entrees_perdues",
+        "lancer_non_vu",
         "resultat_recupere",
         "source_manquante",
         "tirage_non_observe",
@@ -94,7 +95,7 @@ def weigh(desk: Desk, *, waited: bool) -> None:
     if disagree(desk):
         finish(desk, None)
         return
-    if any(entry.or_value is not None for entry in readings) and all(entry.or_value is not None for entry in readings):
+    if all(entry.or_value is not None for entry in readings):
         desk.announce("confirmer_la_case")
         return  # only the eye can tell: wait for a person, at most until the draw's own time is over
     missing = [source for source in desk.house.sources if all(entry.source != source for entry in readings)]

@@ -41,6 +41,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "relance_apres_rnvp": "Nouvelle manœuvre après « Rien ne va plus »",
     "case_inconnue": "Roue immobile dans une case inconnue : lecture d'une personne nécessaire",
     "cylindre_non_actionne": "Bille lancée sans que le cylindre ait été actionné",
+    "lancer_non_vu": "Résultat lu sans que le lancer de la bille ait été vu",
     "bille_dans_le_sens_du_cylindre": "Bille lancée dans le sens du cylindre",
     "bille_perdue": "Bille perdue après « Rien ne va plus » ({why})",
     "lanceur_inconnu": "Lanceur de la bille inconnu alors qu'un roulement est établi",

@@ -206,6 +206,6 @@ def test_r_ra_01_the_zeros_are_opposite() -> None:
 def test_a_double_zero_is_read_and_announced_only_where_it_exists() -> None:
     game = GAMES["roulette_americaine"]
     outcome = game.read("00", None)
-    assert outcome == {"number": "00", "chances": []}
+    assert outcome == {"number": "00", "numbers": ["00"], "chances": []}
     assert (game.value(outcome), game.announce(outcome)) == ("00", "Double zéro")
     assert GAMES["roulette_anglaise"].read("00", None) is None

@@ -32,7 +32,7 @@ from rules.decisions import (
     StakeRefused,
     Status,
 )
-from rules.facts import LidClosed, PocketRead, SpinStopped
+from rules.facts import DeviceBack, DeviceLost, LidClosed, PocketRead, SpinStopped
 from rules.game import load
 from rules.games.roulette.variants import FRENCH_CYLINDER, FrancaiseOptions
 from rules.wheel import WheelCoup
@@ -161,7 +161,7 @@ def test_a_draw_from_the_cylinder_to_the_payment() -> None:
     game.read(17, "console")
     result = game.ended()
     assert (result.status, result.reasons, result.direction, result.travel_counts) == (Status.VALID, (), CW, 9000)
-    assert result.outcome == {"number": 17, "chances": ["noir", "impair", "manque"]}
+    assert result.outcome == {"number": 17, "numbers": [17], "chances": ["noir", "impair", "manque"]}
     assert result.sources == {"wheel_sensor": 17, "console": 17}
     assert list(result.times) == ["started", "launched", "drop_due", "closed", "dropped", "ended"]
     assert game.one(Announce).text == "17, noir, impair et manque"
@@ -347,6 +347,42 @@ def test_facts_that_no_ball_waits_for() -> None:
     again = PocketRead(at_ns=game.now, source="wheel_sensor", value=17)
     game.do(again)
     assert game.ignored
+
+
+def test_a_cylinder_that_rests_while_the_second_source_is_awaited_tells_how_far_it_went() -> None:
+    game = faits()
+    game.read(17)
+    game.do(SpinStopped(at_ns=game.at(), source="wheel", direction=CW, travel=9000, per_turn=2400))
+    game.read(17, "console")
+    assert (game.ended().travel_counts, game.ended().per_turn) == (9000, 2400)
+
+
+def test_a_table_that_closes_switches_its_lamps_off() -> None:
+    game = coup(francaise(), 5, CW)
+    game.spin(CW)
+    assert game.lit == {"sens", "buzzer"}
+    game.command("attest", what="couvercle", role="chef")
+    game.command("close")
+    assert (game.state.phase, game.lit) == (Phase.FERME, set())
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_r_rf_13_a_ball_that_nobody_saw_launched_is_held_and_stops_nothing(back: bool) -> None:
+    game = francaise()
+    game.spin(CW)
+    game.do(DeviceLost(at_ns=game.at(), source="wheel_sensor", device="wheel_sensor", why="unplugged"))
+    game.call()
+    if back:
+        game.do(DeviceBack(at_ns=game.at(), source="wheel_sensor", device="wheel_sensor"))
+        game.chance(17)
+    else:
+        game.read(17, "console")
+        game.elapse("accord")
+    held = game.ended()
+    assert (held.status, held.outcome and held.outcome["number"]) == (Status.HELD, 17)
+    lost = [] if back else ["appareil_perdu", "source_manquante"]
+    assert sorted(b.code for b in held.reasons) == sorted(["lancer_non_vu", *lost])
+    assert game.is_in(Phase.LITIGE)
 
 
 def test_r_rf_13_two_sources_that_disagree_are_held() -> None:

@@ -498,6 +498,17 @@ def test_a_person_who_says_nothing_is_noted_a_silent_instrument_is_held() -> Non
     assert game.one(CoupEnded).status is Status.HELD
 
 
+def test_an_instrument_that_says_nothing_holds_also_after_a_person_who_says_nothing() -> None:
+    game = opened(replace(HOUSE, sources=("console", "wheel_sensor", "second")))
+    game.spin(CW)
+    game.say("rien_ne_va_plus")
+    game.read(3, "second")
+    game.elapse("accord")
+    ended = game.one(CoupEnded)
+    assert [(entry.code, entry.severity) for entry in ended.reasons] == [("source_manquante", Severity.HELD)]
+    assert ended.status is Status.HELD
+
+
 def test_a_recovered_result_needs_a_second_source() -> None:
     game = opened()
     game.spin(CW)
@@ -626,6 +637,16 @@ def test_stale_timers_change_nothing() -> None:
     state = replace(game.state, timers=(*game.state.timers, replace(game.state.timers[0], name="accord")))
     _, decisions = game.table.step(state, TimerElapsed(at_ns=game.at(), source="timer", name="accord"))
     assert isinstance(decisions[0], Ignored)
+
+
+def test_a_timer_that_was_cancelled_while_it_elapsed_decides_nothing() -> None:
+    game = opened()
+    game.spin(CW)
+    game.say("rien_ne_va_plus")
+    game.read(3, cell=-1)  # waits for the eye, not for another source
+    assert game.state.phase is Phase.RESULTAT
+    game.do(TimerElapsed(at_ns=game.at(), source="timer", name="accord"))
+    assert [type(entry) for entry in game.last] == [Ignored]
 
 
 # --- choices ---------------------------------------------------------------------------------------------------------
@@ -981,6 +1002,17 @@ def test_a_told_fact_that_changes_nothing_is_answered_so() -> None:
     assert game.one(Refused).code == "sans_effet"
     game.command("stake", spot="plein:9", cents=300, player="J1")
     assert game.one(Refused).code == "combinaison_inexistante"
+
+
+def test_a_told_reading_that_only_waits_for_others_is_not_refused() -> None:
+    game = opened(replace(HOUSE, sources=("wheel_sensor", "console", "second")))
+    game.spin(CW)
+    game.say("rien_ne_va_plus")
+    game.read(3)
+    game.command("confirm", value=3)
+    assert game.last == ()
+    assert game.state.coup is not None
+    assert [entry.source for entry in game.state.coup.readings] == ["wheel_sensor", "console"]
 
 
 @pytest.mark.parametrize(

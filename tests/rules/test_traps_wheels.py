@@ -8,7 +8,7 @@ import pytest
 
 from rules.bets import Stake
 from rules.cases import answer
-from rules.decisions import Offer, Phase, StakeRefused, Status
+from rules.decisions import Offer, Phase, Refused, StakeRefused, Status
 from rules.facts import Announced, ChipPlaced, SpinStarted
 from rules.game import House, load
 from rules.games.roulette import GAMES
@@ -309,6 +309,21 @@ def test_t27_jeton_in_the_cylinder() -> None:
     assert game.ended().coup == 1
     assert game.ended().outcome is not None
     assert game.ended().outcome["number"] == 9  # type: ignore[index]
+
+
+def test_t85_the_minimum_of_a_roulette_changes_with_a_new_encaisse_its_maxima_never() -> None:
+    game = francaise()
+    for name in ("limits", "open"):
+        if name == "open":
+            game.command("attest", what="couvercle", role="chef")
+            game.command("close")
+            game.command("attest", what="encaisse")
+        game.command(name, maxima={"rouge": 1_000_000})
+        assert game.one(Refused).code == "maximum_fixe"
+        assert "500000" in game.one(Refused).text
+    game.command("open", minimum_cents=1000, maxima={"rouge": 1_000_000})
+    assert game.state.limits is not None
+    assert game.state.limits.maxima["rouge"] == 1_000_000
 
 
 def test_t86_wrong_direction_does_not_void() -> None:

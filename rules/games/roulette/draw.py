@@ -210,9 +210,13 @@ def rota_of(h: Hearing) -> tuple[str, ...]:
 def read_pocket(h: Hearing, fact: PocketRead, variant: Variant) -> None:
     """A source reads the pocket: only a ball that was launched, and not taken back, has a result (R-RF-13)."""
     outcome = read(variant, fact.value, None)
-    if outcome is None or not h.coup.launched:
-        h.ignore("aucun_tirage" if not h.coup.launched else "lecture_impossible")
+    runs = h.coup.launched or not h.is_open  # behind closed bets a ball ran, seen or not
+    if outcome is None or not runs:
+        h.ignore("lecture_impossible" if runs else "aucun_tirage")
         return
+    if not h.coup.launched:
+        h.set(launched=True)
+        h.found("lancer_non_vu", "R-GEN-08", Severity.HELD)
     wheel.closed_by_the_draw(h)
     h.dark(h.coup.lit)
     reading = Reading(
@@ -227,11 +231,12 @@ def read_pocket(h: Hearing, fact: PocketRead, variant: Variant) -> None:
 
 
 def read(variant: Variant, given: int | str, options: Any) -> Outcome | None:
-    """A number of this cylinder, also as it is typed (`"17"`)."""
+    """A number of this cylinder, also as it is typed (`"17"`); `numbers` is how `tablectl settle` takes it."""
     del options
     typed = isinstance(given, str) and given.isdecimal() and str(int(given)) == given
     number = int(given) if typed else given
-    return {"number": number, "chances": chances(number)} if number in variant.pockets else None
+    known = number in variant.pockets
+    return {"number": number, "numbers": [number], "chances": chances(number)} if known else None
 
 
 def value(outcome: Outcome) -> int | str:

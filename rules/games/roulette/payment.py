@@ -132,7 +132,7 @@ def settle_case(variant: Variant, lay: Layout, game: Game, case: Case) -> dict[s
     """Successive results: every bet takes part in the first, an even chance in prison in those that follow."""
     numbers = cases.results(case.outcome, "numbers", variant.pockets)
     ends = cases.boolean(case.outcome, "last_spin_of_session", "/outcome", default=False)
-    options = variant.options(**house_options(variant, case))
+    options = variant.options(**house_options(case))
     standing = cases.playing(case, game, House(declared_minimum_cents=case.minimum or 1))
     lines: dict[str, Line] = {}
     for place, number in enumerate(numbers):
@@ -150,9 +150,9 @@ def settle_case(variant: Variant, lay: Layout, game: Game, case: Case) -> dict[s
     return cases.settled(case, lines.values(), order=[list(group) for group in order])
 
 
-def house_options(variant: Variant, case: Case) -> dict[str, object]:
+def house_options(case: Case) -> dict[str, object]:
     """The house options that a case fixes."""
-    if variant.zero_rule is not ZeroRule.CHOIX or "valeur_liberee" not in case.config:
+    if "valeur_liberee" not in case.config:
         return {}
     allowed = ("moitie_par_zero_suivant", "totalite")
     return {"valeur_liberee": cases.one_of(case.config, "valeur_liberee", allowed, "/config")}
