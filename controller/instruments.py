@@ -24,8 +24,6 @@ from rules.facts import Fact
 
 CONSOLE = "console"
 """The family that can show a sentence to the croupier."""
-SHOWN_MAX = 64
-"""Characters of it that go to the console."""
 
 Gauges = dict[str, int | str | None]
 
@@ -151,7 +149,7 @@ class Instruments:
         """Put a sentence on every console that is there."""
         for console in self._consoles:
             with contextlib.suppress(PortError, ValueError):
-                console.command("show", {"text": sentence[:SHOWN_MAX]})
+                console.command("show", {"text": sentence})
 
     # health and diagnosis
 

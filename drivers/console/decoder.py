@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from drivers.console.frames import SEQ_MAX, Frame, Scanner, decode, encode
+from drivers.console.frames import FRAME_MAX, SEQ_MAX, Frame, Scanner, beginning, decode, encode
 from drivers.console.messages import When, fact_of
 from drivers.link import MS, Link
 from rules.facts import Doubtful, Fact, Origin, Overrun
@@ -32,6 +32,8 @@ WIRE_NS: Final = 40 * MS
 """Longest way of a frame from the device to our stamp: 22 ms on the wire, 16 ms in a USB adapter's latency timer."""
 SHOW_AGAIN_NS: Final = 1_000 * MS
 SHOW_TRIES: Final = 5
+ROOM: Final = FRAME_MAX - len("$9999 C 0 SHOW *0000")
+"""What a frame has for the text; the rest of a longer one is not shown."""
 SHOWS_MAX: Final = 8
 """Texts that wait for the keypad; the oldest gives way."""
 WHO_NS: Final = 500 * MS
@@ -173,10 +175,9 @@ class Console:
         text = args.get("text", "")
         if set(args) - {"text"} or not isinstance(text, str) or not all(c.isprintable() for c in text):
             raise ValueError("show: needs `text` alone, printable characters")
-        encode(SEQ_MAX, "C", 0, "SHOW", [text] if text else [])  # too long is refused here, not later
         outbox = self._outbox
         outbox.seq = _after(outbox.seq)
-        outbox.shows.append(Show(outbox.seq, text))
+        outbox.shows.append(Show(outbox.seq, beginning(text, ROOM)))
         if len(outbox.shows) > SHOWS_MAX:
             del outbox.shows[0]
             outbox.unshown += 1

@@ -56,6 +56,14 @@ def encode(seq: int, who: str, age_ms: int, name: str, words: Iterable[str] = ()
     return b"$%s*%04X\r\n" % (body, checksum(body))
 
 
+def beginning(text: str, room: int) -> str:
+    """As much of `text` as takes `room` bytes in a frame."""
+    text = text[:room]
+    while len(quote(text, safe=_SAFE)) > room:
+        text = text[:-1]
+    return text
+
+
 def decode(raw: bytes) -> Frame | None:
     """The frame that these bytes are, from `$` to the checksum; None when anything about it is wrong."""
     found = _FRAME.fullmatch(raw)
