@@ -88,7 +88,7 @@ class App:
             raise ControllerError(f"state folder {self._folder}: {why}") from error
         key = key_of(self._folder, config.state.signing_key_file)
         owner = Owner(table=self._table, game=config.game.id, version=self._version, boot=boot_id())
-        self._journal = Journal(self._folder, owner, key, clock)
+        self._journal = Journal(self._folder, owner, key, clock, bytes_max=config.state.journal_bytes_max)
         try:
             self._make(key)
         except BaseException:

@@ -19,6 +19,7 @@ from controller.canonical import CanonicalError, canonical, parse
 from controller.journal_file import (
     SNAPSHOTS,
     ZEROS,
+    Anchor,
     DamagedError,
     Row,
     Stored,
@@ -68,7 +69,7 @@ def verify(path: Path, public_key: str | None = None) -> BadRow | None:
         return BadRow(1, "unreadable", str(error))
     with contextlib.closing(opened) as connection:
         connection.execute("BEGIN")  # one moment of a file that a daemon goes on writing
-        rows = _Rows()
+        rows = _anchored(connection)
         row = _tried(lambda: _verify_rows(connection, rows), rows)
         result = _tried(lambda: _verify_results(connection, rows, whole=row is None), rows)
         if row is not None and result is not None:
@@ -85,6 +86,15 @@ class _Rows:
     keys: dict[str, str] = field(default_factory=dict)
     """Public key by epoch."""
     epoch_rows: dict[str, int] = field(default_factory=dict)
+    results: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Number and hash of the last result that lies before, by epoch."""
+    before: int = 0
+    """Rows that lie before, in the journal that was kept when this one was shortened."""
+
+    @classmethod
+    def after(cls, anchor: Anchor) -> _Rows:
+        """Nothing read yet of a journal that begins there."""
+        return cls(seq=anchor.seq, hash=anchor.hash, keys=anchor.keys, results=anchor.results, before=anchor.seq)
 
     def take(self, stored: Stored) -> None:
         """Check the next row against those before; raises _Bad."""
@@ -101,6 +111,13 @@ class _Rows:
             assert isinstance(body, dict)
             self.keys[body["epoch"]] = body["public_key"]
             self.epoch_rows[body["epoch"]] = row.seq
+
+
+def _anchored(connection: sqlite3.Connection) -> _Rows:
+    """Where the journal begins; a head that cannot be read is told when its turn comes."""
+    with contextlib.suppress(sqlite3.Error, CanonicalError, LookupError, ValueError, TypeError, AttributeError):
+        return _Rows.after(read_head(connection).begins)
+    return _Rows()
 
 
 def _tried(check: Callable[[], None], rows: _Rows) -> BadRow | None:
@@ -136,7 +153,7 @@ def _coups_ended(row: Row) -> int:
 
 def _verify_results(connection: sqlite3.Connection, rows: _Rows, *, whole: bool) -> None:
     """`whole`: all rows were read, so that every epoch is known."""
-    chain: dict[str, tuple[int, str]] = {}
+    chain = dict(rows.results)
     sql = "SELECT epoch, result_no, seq, payload FROM results ORDER BY n"
     for epoch_raw, result_no, seq, payload in connection.execute(sql):
         epoch = decoded(epoch_raw)
@@ -203,7 +220,7 @@ def export(path: Path, key: SigningKey) -> Iterator[str]:
         connection.execute("BEGIN")
         about, head = read_about(connection), read_head(connection)
         sha, count, results = hashlib.sha256(), 0, 0
-        for line in _content(connection, about):
+        for line in _content(connection, about, head.anchor):
             sha.update(line.encode() + b"\n")
             count += line.startswith('{"seq"')
             results += line.startswith('{"result"')
@@ -221,8 +238,9 @@ def export(path: Path, key: SigningKey) -> Iterator[str]:
         yield json.dumps({"trailer": trailer, "sig": key.sign(canonical(trailer))}, ensure_ascii=False)
 
 
-def _content(connection: sqlite3.Connection, about: Mapping[str, str]) -> Iterator[str]:
-    yield json.dumps({"export": "table-controller journal", "v": 1, **about}, ensure_ascii=False)
+def _content(connection: sqlite3.Connection, about: Mapping[str, str], anchor: str) -> Iterator[str]:
+    header = {"export": "table-controller journal", "v": 1, **about}
+    yield json.dumps({**header, "anchor": anchor} if anchor else header, ensure_ascii=False)
     for stored in stored_rows(connection):
         yield _line(stored)
     for (payload,) in connection.execute("SELECT payload FROM results ORDER BY n"):
@@ -244,7 +262,9 @@ def verify_export(lines: Iterable[str], public_key: str | None = None) -> BadRow
                 trailer = body
                 continue
             sha.update(text.encode() + b"\n")
-            if "seq" in body:
+            if "export" in body and number == 1:
+                rows = _Rows.after(Anchor.of(body.get("anchor", "")))
+            elif "seq" in body:
                 rows.take(_stored(body))
             elif "result" in body:
                 result = body["result"]
@@ -259,7 +279,7 @@ def verify_export(lines: Iterable[str], public_key: str | None = None) -> BadRow
         said = trailer["trailer"]
         if not signature_holds(public_key or said["key"], canonical(said), trailer["sig"]):
             return BadRow(rows.seq, "trailer", "the signature on the trailer does not verify")
-        if (said["count"], said["last_hash"]) != (rows.seq, rows.hash):
+        if (rows.before + said["count"], said["last_hash"]) != (rows.seq, rows.hash):
             return BadRow(rows.seq + 1, "missing", f"the trailer says {said['count']} rows")
         if said["sha256"] != sha.hexdigest():
             return BadRow(rows.seq, "line", "the lines are not those that were signed")

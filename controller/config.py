@@ -99,6 +99,8 @@ class State:
     """Empty: `signing.key` in the folder, made on first start."""
     free_bytes_min: Annotated[int, Meta(ge=0)] = 100_000_000
     """Less free space than this raises an alarm."""
+    journal_bytes_max: Annotated[int, Meta(ge=20_000_000)] = 500_000_000
+    """A journal that is larger is closed and kept beside it, to be archived by people; a short one goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,6 +109,8 @@ class Journal:
         """Why the last attempt to write failed; empty when it did not."""
         self._key, self._clock, self._bytes_max = key, clock, bytes_max
         self._batches = 0
+        self._short_bytes = 0
+        """Size after the last rotation: what is carried on (a long outbox) does not cause the next one."""
         self._took_us: deque[int] = deque(maxlen=LATENCIES)
         with contextlib.ExitStack() as opened:
             try:
@@ -117,7 +119,7 @@ class Journal:
                 self._high = opened.enter_context(contextlib.closing(HighWater(folder)))
                 start = Start(folder, owner, key, clock, self._high.mark, self._high.damaged)
                 self._connection, self.found = start.open()
-                opened.callback(lambda: self._connection.close())
+                opened.callback(lambda: self._connection.close())  # noqa: PLW0108 - a rotation opens another one
                 self.head = self.found.head
                 self._sent = self.head.sent
                 self._ahead: set[int] = set()
@@ -200,7 +202,7 @@ class Journal:
                 self._deleted = deleted
             if self._size("-wal") > WAL_BYTES:
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            if self._size() > self._bytes_max:
+            if self._size() + self._size("-wal") - self._short_bytes > self._bytes_max:
                 self._rotate()
         except sqlite3.Error as error:
             raise self._judged(error) from error
@@ -228,8 +230,12 @@ class Journal:
     def _rotate(self) -> None:
         """Close the file, keep it under another name, and go on with a short one."""
         fresh = fresh_file(self.folder)
-        if not shorten(self._connection, self.path, fresh, self._key):
-            return
+        try:
+            if not shorten(self._connection, self.path, fresh, self._key):
+                return
+        except BaseException:
+            fresh_file(self.folder)  # what is half written takes room, perhaps the last
+            raise
         kept = name_for_kept(self.folder, self.head.epoch, self._clock)
         self._connection.close()
         try:
@@ -237,6 +243,7 @@ class Journal:
         finally:
             self._connection = connect(self.path)
             self.head = replace(self.head, anchor=read_head(self._connection).anchor)
+            self._short_bytes = self._size()
         log.info("the journal has grown: it is kept as %s; archive it, a short one goes on", self.folder / kept)
 
     def _delete_sent(self) -> int:

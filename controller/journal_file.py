@@ -4,7 +4,7 @@
     results    the signed bodies as published; their chain is another one (`controller.results`)
     outbox     messages the broker has not acknowledged; those up to `head.sent` are done, others that are done are gone
     snapshot_a, snapshot_b   the state, twice, each with its digest
-    head       one line: epoch, last seq and hash, what is sent, what lies before row 1, and the seal (a signature over them)
+    head       one line: epoch, last seq and hash, what is sent, the anchor, and the seal (a signature over these)
     about      whose journal this is, and the number of its format
 
 Why SQLite and why `synchronous=FULL`: DECISIONS.md. The setting is per connection (field case 98), so `connect` is the
@@ -19,7 +19,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -119,6 +119,31 @@ class Message:
     payload: bytes
 
 
+@dataclass(slots=True, kw_only=True)
+class Anchor:
+    """What lies before the first row of a journal; without arguments: nothing."""
+
+    seq: int = 0
+    hash: str = ZEROS
+    keys: dict[str, str] = field(default_factory=dict)
+    """Public key by epoch."""
+    results: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Number and hash of the last result left behind, by epoch."""
+
+    @classmethod
+    def of(cls, text: str) -> Anchor:
+        """As it stands in a head; raises ValueError and its kinds when it is none."""
+        if not text:
+            return cls()
+        said: Any = parse(text)
+        results = {epoch: (number, last_hash) for epoch, (number, last_hash) in said["results"].items()}
+        return cls(seq=said["seq"], hash=said["hash"], keys=dict(said["keys"]), results=results)
+
+    def __str__(self) -> str:
+        said = {"seq": self.seq, "hash": self.hash, "keys": self.keys, "results": self.results}
+        return canonical(said).decode()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """Where the journal stands."""
@@ -143,9 +168,10 @@ class Head:
         """What the seal signs: whoever rewrites the chain cannot sign its new end, nor cut off its beginning."""
         return canonical([self.epoch, self.seq, self.hash, self.anchor])
 
-    def anchored(self, anchor: str) -> Head:
-        """The same head of a file that begins after this."""
-        return replace(self, anchor=anchor)
+    @property
+    def begins(self) -> Anchor:
+        """The anchor; raises ValueError and its kinds when it cannot be read."""
+        return Anchor.of(self.anchor)
 
 
 def row_hash(prev_hash: str, row: Row, boot: str) -> str:
@@ -374,7 +400,7 @@ def _examine(connection: sqlite3.Connection) -> str:
 
 
 def _examine_rows(connection: sqlite3.Connection, head: Head) -> str:
-    prev_hash, expected = "", max(1, head.seq - TAIL + 1)
+    prev_hash, expected = "", max(head.begins.seq, head.seq - TAIL) + 1
     for stored in stored_rows(connection, first=expected):
         if stored.row.seq != expected:
             return f"row {expected} is missing"
@@ -390,7 +416,8 @@ def _examine_rows(connection: sqlite3.Connection, head: Head) -> str:
 
 def _examine_results(connection: sqlite3.Connection, head: Head) -> str:
     sql = "SELECT result_no, payload FROM results WHERE epoch = ? AND result_no > ? ORDER BY result_no"
-    expected = max(0, head.result_no - TAIL_RESULTS)
+    before, _ = head.begins.results.get(head.epoch, (0, ""))
+    expected = max(before, head.result_no - TAIL_RESULTS)
     for result_no, payload in connection.execute(sql, (head.epoch, expected)):
         expected += 1
         body = parse(payload)

@@ -160,30 +160,12 @@ class Start:
 
     def _swap_in(self, path: Path, beginning: _Beginning) -> None:
         """Write a whole new file beside the old one, keep the old one under a name that says when, and swap."""
-        fresh, wal = path.with_name(f".{NAME}.new"), path.with_name(NAME + "-wal")
-        for leftover in self.folder.glob(f".{NAME}.new*"):
-            leftover.unlink()
+        fresh = fresh_file(self.folder)
         if path.exists():
-            beginning.kept = self._name_for_kept(beginning.previous)
+            beginning.kept = name_for_kept(self.folder, beginning.previous, self.clock)
         with contextlib.closing(connect(fresh)) as connection:
             self._create(connection, beginning)
-        if beginning.kept:
-            # Both names until the swap: a power cut in between must find a file, or the state would be lost with it.
-            try:
-                (self.folder / beginning.kept).hardlink_to(path)
-            except OSError:  # a file system without links
-                path.rename(self.folder / beginning.kept)
-            if wal.exists():
-                wal.rename(self.folder / (beginning.kept + "-wal"))
-        wal.unlink(missing_ok=True)  # of a file that is no more; it must not be replayed into another
-        path.with_name(NAME + "-shm").unlink(missing_ok=True)
-        fresh.rename(path)
-        sync_folder(self.folder)
-
-    def _name_for_kept(self, epoch: str) -> str:
-        label = self.clock.utc().replace("-", "").replace(":", "")
-        names = (f"journal-{epoch or 'unknown'}-{label}{n}.sqlite3" for n in ("", *(f"-{n}" for n in range(2, 1000))))
-        return next(name for name in names if not (self.folder / name).exists())
+        swap_in(path, fresh, beginning.kept)
 
     def _create(self, connection: sqlite3.Connection, beginning: _Beginning) -> None:
         messages = [replace(message, id=n) for n, message in enumerate(beginning.messages, start=1)]
@@ -280,6 +262,37 @@ class Start:
         if head.public_key != self.key.public:
             return "key", f"the signing key was {head.public_key}"
         return None
+
+
+def fresh_file(folder: Path) -> Path:
+    """Where a new journal is written before it takes its place; nothing of an earlier attempt is left there."""
+    for leftover in folder.glob(f".{NAME}.new*"):
+        leftover.unlink()
+    return folder / f".{NAME}.new"
+
+
+def name_for_kept(folder: Path, epoch: str, clock: Clock) -> str:
+    """A name for a journal that is kept; it says when."""
+    label = clock.utc().replace("-", "").replace(":", "")
+    names = (f"journal-{epoch or 'unknown'}-{label}{n}.sqlite3" for n in ("", *(f"-{n}" for n in range(2, 1000))))
+    return next(name for name in names if not (folder / name).exists())
+
+
+def swap_in(path: Path, fresh: Path, kept: str) -> None:
+    """Put `fresh` in the place of the journal at `path`, which is kept under the name `kept` (empty: there is none)."""
+    folder, wal = path.parent, path.with_name(NAME + "-wal")
+    if kept:
+        # Both names until the swap: a power cut in between must find a file, or the state would be lost with it.
+        try:
+            (folder / kept).hardlink_to(path)
+        except OSError:  # a file system without links
+            path.rename(folder / kept)
+        if wal.exists():
+            wal.rename(folder / (kept + "-wal"))
+    wal.unlink(missing_ok=True)  # of a file that is no more; it must not be replayed into another
+    path.with_name(NAME + "-shm").unlink(missing_ok=True)
+    fresh.rename(path)
+    sync_folder(folder)
 
 
 def own_row(clock: Clock, seq: int, kind: str, body: Mapping[str, Any]) -> Row:

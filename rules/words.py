@@ -141,7 +141,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "journal_nouveau": "Le journal commence une nouvelle époque ({reason})",
     "journal_muet": "Le journal ne peut pas écrire : {why}",
     "dossier_volatil": "Le dossier d'état {folder} ({filesystem}) ne survit pas à une coupure : vraie partition",
-    "disque_plein": "Il reste {free} octets pour le journal, au moins {least} sont demandés : libérer de la place",
+    "disque_plein": "Il reste {free} octets pour le journal, {least} sont demandés : archiver les journaux clos",
     "sous_tension": "Alimentation trop faible : changer l'alimentation ou le câble",
     "horloge_decalee": "L'horloge a été décalée de {ms} ms",
     # --- facts that change nothing ---
