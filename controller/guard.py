@@ -44,6 +44,8 @@ class Guard:
         self._clock = clock
         self._alarm, self._clear, self._note, self._beat = alarm, clear, note, beat
         self._offset_ms: int | None = None
+        self._wrong: set[str] = set()
+        """Alarms that were told: their figures change at every look, and that is no news."""
 
     async def run(self) -> None:
         """Look for ever."""
@@ -63,16 +65,20 @@ class Guard:
             folder=self._folder,
             filesystem=disk["filesystem"],
         )
-        full = isinstance(free, int) and free < self._free_bytes_min
+        self._is("state:read_only", disk["read_only"] is True, "journal_muet", why="read_only")
+        spare = self._free_bytes_min // 10 if "state:disk" in self._wrong else 0  # else it would come and go
+        full = isinstance(free, int) and free < self._free_bytes_min + spare
         self._is("state:disk", full, "disque_plein", free=free, least=self._free_bytes_min)
         self._is("supply", cpu["undervoltage"] is True, "sous_tension")
         self._wall_clock()
 
     def _is(self, name: str, wrong: bool, code: str, **values: object) -> None:
-        if wrong:
-            self._alarm(name, code, text(code, **values))
-        else:
+        if not wrong:
+            self._wrong.discard(name)
             self._clear(name)
+        elif name not in self._wrong:
+            self._wrong.add(name)
+            self._alarm(name, code, text(code, **values))
 
     def _wall_clock(self) -> None:
         """Tell once that somebody has set the wall clock, and by how much."""

@@ -33,7 +33,8 @@ def reach(options: argparse.Namespace) -> Link:
         if not options.base or options.base.strip("/").count("/") != 2:
             raise UsageError("--broker needs --base casino/SITE/TABLE")
         if not _is_broker(options.broker):
-            raise UsageError(f"--broker {options.broker}: mqtt://HOST:PORT or mqtts://HOST:PORT")
+            allowed = "mqtt://HOST:PORT or mqtts://HOST:PORT; --username and --password-file say who you are"
+            raise UsageError(f"--broker {options.broker}: {allowed}")
         password = _password(options.password_file)
         return _broker(options.broker, options.base, options.username, password, options.ca_file)
     if options.config is None:
@@ -56,7 +57,8 @@ def reach(options: argparse.Namespace) -> Link:
 def _is_broker(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return parts.scheme in ("mqtt", "mqtts") and bool(parts.hostname) and parts.port != 0
+        ours = parts.scheme in ("mqtt", "mqtts") and parts.username is None
+        return ours and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port that is none
         return False
 

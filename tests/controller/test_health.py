@@ -92,10 +92,12 @@ class Book:
 
     def __init__(self) -> None:
         self.active: dict[str, str] = {}
+        self.raised: list[str] = []
         self.notes: list[tuple[str, Mapping[str, Any], tuple[Told, ...]]] = []
 
     def alarm(self, name: str, code: str, sentence: str) -> None:
         assert code
+        self.raised.append(name)
         self.active[name] = sentence
 
     def clear(self, name: str) -> None:
@@ -123,6 +125,26 @@ def test_disk_and_supply_are_alarms_that_clear_themselves(tmp_path: Path) -> Non
     assert book.active == {}
     guard(book, tmp_path, folder="/", least=10**18).look()
     assert set(book.active) == {"state:disk"}
+    book = Book()
+    guard(book, tmp_path, folder="/var/lib/my state").look()
+    assert set(book.active) == {"state:read_only"}  # before anything had to be written
+
+
+def test_a_disk_that_fills_is_told_once_and_is_over_only_with_room_to_spare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = {"filesystem": "ext4", "durable": True, "read_only": False}
+    monkeypatch.setattr(board, "disk", lambda *_: space)
+    book = Book()
+    watch = guard(book, make_board(tmp_path))
+    for free in (999, 998, 1001, 1099):
+        space["free_bytes"] = free
+        watch.look()
+        assert set(book.active) == {"state:disk"}
+    assert book.raised == ["state:disk"]
+    space["free_bytes"] = 1100
+    watch.look()
+    assert book.active == {}
 
 
 def test_a_clock_that_was_set_is_told_once(tmp_path: Path) -> None:

@@ -191,6 +191,7 @@ def test_an_envelope_needs_a_name_a_key_and_plain_values(tmp_path: Path) -> None
         (["results", "--verify", __file__], 2, "is not the base64 of 32 bytes"),
         (["--broker", "http://x", "--base", "casino/a/b", "state"], 2, "mqtt://HOST:PORT"),
         (["--broker", "mqtt://x:99999", "--base", "casino/a/b", "state"], 2, "mqtt://HOST:PORT"),
+        (["--broker", "mqtt://me:secret@x", "--base", "casino/a/b", "state"], 2, "--password-file"),
         (
             ["--broker", "mqtt://x:1", "--base", "casino/a/b", "--password-file", "/nowhere", "state"],
             2,
