@@ -124,7 +124,8 @@ class Orders:
         try:
             self._standing.ack(command.args["name"], command.by)
         except LookupError as error:
-            raise Refuse(str(error.args[0])) from error
+            known = ", ".join(alarm.name for alarm in self._standing.alarms.listed())
+            raise Refuse(text("cmd_sans_alarme", name=command.args["name"], known=known or "-")) from error
         return "", {}
 
     async def _replay(self, command: Authorised) -> tuple[str, dict[str, Any]]:
@@ -157,7 +158,7 @@ class Orders:
             try:
                 return self._instruments.command(role, "selftest", {}), {"role": role}
             except ValueError as error:
-                raise Refuse(str(error)) from error
+                raise Refuse(text("cmd_appareil", role=role, why=error)) from error
         health = plain(self._report())
         troubles = [f"{role}: {d['state']}" for role, d in health["devices"].items() if d["state"] in ("lost", "stale")]
         troubles += [f"task {name}: {t['state']}" for name, t in health["tasks"].items() if t["state"] != "running"]
@@ -165,7 +166,7 @@ class Orders:
         troubles += [] if health["disk"]["durable"] else ["state folder: not durable"]
         troubles += [] if health["mqtt"].get("connected") else ["mqtt: not connected"]
         if troubles:
-            raise Refuse("; ".join(troubles))
+            raise Refuse(text("cmd_autotest", troubles="; ".join(troubles)))
         return "", {"devices": sorted(health["devices"]), "tasks": sorted(health["tasks"])}
 
     async def _calibrate(self, command: Authorised) -> tuple[str, dict[str, Any]]:
@@ -187,8 +188,8 @@ class Orders:
         try:
             path = await self._recorder.record(self._sequencer.wake)
         except OSError as error:
-            raise Refuse(f"{error.filename}: {error.strerror}") from error
-        return path.name, {"file": str(path)}
+            raise Refuse(text("cmd_non_enregistre", file=error.filename, why=error.strerror)) from error
+        return text("cmd_enregistre", file=path.name), {"file": str(path)}
 
     async def _reset_counters(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         roles = [self._role(command)] if "role" in command.args else list(self._instruments.decoders)
@@ -211,7 +212,8 @@ class Orders:
         try:
             return self._instruments.role(command.args.get("role"))
         except LookupError as error:
-            raise Refuse(str(error.args[0])) from error
+            known = ", ".join(self._instruments.decoders)
+            raise Refuse(text("cmd_sans_appareil", role=command.args["role"], known=known)) from error
 
 
 def wire_body(payload: bytes) -> dict[str, Any]:

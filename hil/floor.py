@@ -302,7 +302,8 @@ class Consumer:
             nonce = await self._nonce(self._used)
             proof = {"nonce": nonce} if nonce else {}
             reply = await self.give(signer.envelope(command(self.table, name, signer.name, {**args, **proof})))
-            self._used = nonce
+            if reply["code"] not in _BEFORE_THE_NONCE:
+                self._used = nonce
             if reply["code"] != "stale" or not nonce:
                 return reply
 
@@ -315,5 +316,7 @@ class Consumer:
             await self.message(len(self.heard), 10.0)
 
 
+_BEFORE_THE_NONCE = {"malformed", "unknown", "wrong_table", "unsigned", "bad_signature", "unauthorised", "repeated"}
+"""Refusals that leave the nonce as it was."""
 _ONCE = 1
 """QoS of the consumer's subscriptions."""

@@ -240,14 +240,14 @@ async def test_commands_of_the_controller_itself() -> None:
         assert json.loads(await tool(rig, "health"))["devices"]["console"]["counters"]["frames"] < 5
         refused: list[tuple[str, str, dict[str, Any], str]] = [
             ("chef", "diag", {"role": "wheel"}, "unauthorised"),
-            ("technicien", "reopen", {"role": "rail"}, "no device 'rail'; there are: wheel, wheel_sensor"),
+            ("technicien", "reopen", {"role": "rail"}, "Aucun appareil rail ; il y a : wheel, wheel_sensor"),
             ("technicien", "selftest", {"role": "wheel"}, "it takes no commands"),
             ("technicien", "calibrate", {"role": "console"}, "rejected"),
             ("technicien", "log_level", {"level": "loud"}, "malformed Argument level : attendu debug, error, info"),
             ("technicien", "maintenance", {"on": 1}, "attendu true, false"),
             ("technicien", "record", {"x": 1}, "Argument x"),
             ("technicien", "diag", {"role": "wheel", "seconds": 0}, "attendu 1..300"),
-            ("chef", "ack", {"name": "device:rail"}, "no alarm 'device:rail'"),
+            ("chef", "ack", {"name": "device:rail"}, "Aucune alarme device:rail ; il y a : "),
             ("chef", "ack", {}, "Argument name"),
             ("chef", "last_coup", {"now": True}, "Argument now"),
             ("comite", "dance", {}, "unknown"),
