@@ -50,7 +50,11 @@ def test_the_unit_is_exposed_two_at_most(unit: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="owners are set, which only root may")
 def test_users_and_folders_are_made_as_the_unit_expects(tmp_path: Path) -> None:
-    (tmp_path / "etc").mkdir()
+    folder = tmp_path / "etc/table-controller"
+    folder.mkdir(parents=True)
+    modes = {"table.toml": 0o640, "broker.password": 0o640, "table.key": 0o400}
+    for name in modes:
+        (folder / name).touch(mode=0o600)
     for name in ("sysusers", "tmpfiles"):
         # both refuse an unknown line; --root keeps them out of this machine
         program = [f"systemd-{name}", f"--root={tmp_path}", *(["--create"] if name == "tmpfiles" else [])]
@@ -61,7 +65,9 @@ def test_users_and_folders_are_made_as_the_unit_expects(tmp_path: Path) -> None:
     for group in re.findall(r"^(?:Group|SupplementaryGroups)=(.*)$", UNIT.read_text(), re.MULTILINE):
         for name in group.split():
             assert re.search(rf"^{name}:", groups, re.MULTILINE)
-    assert (tmp_path / "etc/table-controller").stat().st_mode & 0o777 == 0o750
+    assert folder.stat().st_mode & 0o777 == 0o750
+    assert {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()} == modes
+    assert (folder / "table.key").stat().st_uid != (folder / "table.toml").stat().st_uid
 
 
 def test_udev_rules_use_only_known_keys() -> None:
