@@ -103,7 +103,7 @@ class App:
         self._lamps_on: dict[str, bool] = dict(kept.get("lamps", {}))
         self._stopping = asyncio.Event()
         self._supervisor = Supervisor(clock)
-        self._lag = LagMeter(clock, self._beat("lag"))
+        self._lag = LagMeter(clock, self._beat("lag"), lambda ms: self._sequencer.note("frozen", {"ms": ms}))
         self._thread = JournalThread(journal, self._beat("journal:tidy"))
         self._recorder = Recorder(config, self._version, clock, lambda: journal.head.epoch)
         scribe = Scribe(

@@ -33,8 +33,9 @@ WINDOW_NS: Final = 10 * 10**9
 class LagMeter:
     """Runs inside the loop's thread; `run` is a task."""
 
-    def __init__(self, clock: Clock, beat: Callable[[], None]) -> None:
-        self._clock, self._beat = clock, beat
+    def __init__(self, clock: Clock, beat: Callable[[], None], frozen: Callable[[int], None] = lambda _: None) -> None:
+        """`frozen` is told for how many ms the loop was kept from running (`FROZEN_NS` and more)."""
+        self._clock, self._beat, self._tell_frozen = clock, beat, frozen
         self._due_ns = 0
         self._worst_ns, self._worst_before_ns, self._window_ns = 0, 0, 0
         self._frozen = (0, -AFTER_NS)
@@ -81,6 +82,7 @@ class LagMeter:
             self.late += 1
             if lag_ns > FROZEN_NS:
                 self._frozen = (self._due_ns - int(TICK_S * 1e9), now_ns)
+                self._tell_frozen(lag_ns // 1_000_000)
             self.last_culprit, self._culprit = self._culprit, ""
             log.warning("event loop late by %d ms, in %s", lag_ns // 1_000_000, self.last_culprit or "nobody looked")
         self._due_ns = now_ns + int(TICK_S * 1e9)

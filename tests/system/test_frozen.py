@@ -11,7 +11,7 @@ import pytest
 from hil.devices.buttons import contact
 from hil.peers import keypad_of, type_in
 from tests.system.table import remembered, until
-from tests.system.test_daemon import playing
+from tests.system.test_daemon import playing, rows
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
 
@@ -32,3 +32,4 @@ async def test_a_stake_that_waited_unread_while_the_process_was_stopped_is_doubt
         told = await rig.consumer.wait_for("event", lambda body: body["kind"] in ("late_stake", "stake_refused"), 30)
         assert (told["code"], told["requirement"]) == ("mise_douteuse", "R-GEN-05")
         assert len(remembered(rig).doubts) == 1
+        await until(rig, lambda: bool(rows(rig, "frozen")), "a row that says how long")
