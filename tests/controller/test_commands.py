@@ -342,6 +342,19 @@ async def test_article_67_15_a_result_by_hand_takes_two_persons(desk: Desk, payl
         assert desk.obeyed[0].args["second"] in {COMITE.operator, CROUPIER.operator}
 
 
+async def test_one_key_under_two_names_is_not_two_persons(desk: Desk) -> None:
+    twin = Person("croupier-2", "croupier", "M. Double", CHEF.secret)
+    desk.commands = desk.open(Authoriser(table="demo/t-1", keys=(*people.ALL, twin), clock=desk.clock))
+    assert await desk.code(outcome(CHEF, twin), name="outcome") == "unauthorised"
+
+
+async def test_a_local_chef_needs_the_second_signature_too(desk: Desk) -> None:
+    peer = Peer("alice", ("chef",))
+    for second, code in ((CROUPIER, "ok"), (CHEF, "unauthorised"), (None, "malformed")):
+        cmd = json.loads(outcome(CHEF, second))["cmd"]
+        assert await desk.code(json.dumps({"cmd": cmd}).encode(), peer=peer) == code
+
+
 async def test_a_second_person_signs_this_command_and_no_other(desk: Desk) -> None:
     other = CHEF.command("outcome", {"value": 18})
     command = CHEF.command("outcome", {"value": 17})
