@@ -305,8 +305,8 @@ class Authoriser:
         alone = {**signed, "args": {key: value for key, value in signed["args"].items() if key != "second"}}
         self._verified(second.key, second.sig, alone)
         first = self._keys.get(envelope.key)  # none where the kernel vouches for him
-        same_key = first is not None and first[1] == self._keys[second.key][1]  # listed under two names, it is still one
-        if same_key or _person(second.operator) == _person(envelope.cmd.operator):
+        one_key = first is not None and first[1] == self._keys[second.key][1]  # also when it is listed under two names
+        if one_key or _person(second.operator) == _person(envelope.cmd.operator):
             raise Refusal("unauthorised", text("deux_personnes"))
         return second.operator
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,11 +26,16 @@ from rules.facts import Fact
 CONSOLE = "console"
 """The family that can show a sentence to the croupier."""
 
+READS_KEPT = 8
+"""Last reads of a serial device that a sample shows in hex."""
+RATE_NS = 100_000_000
+"""Edges a second are counted over at least so long."""
+
 Gauges = dict[str, int | str | None]
 
 
 class Scan:
-    """A `Tap` that passes everything on, and notes which devices have been looked for once and what waited unread."""
+    """A `Tap` that passes everything on. It notes which devices were looked for, what waited, and input for samples."""
 
     def __init__(self, roles: set[str], tap: Flight, unread_ns: Callable[[int], int]) -> None:
         self._missing = set(roles)
@@ -37,17 +43,23 @@ class Scan:
         self._unread_ns = unread_ns
         self.unread_ns = 0
         """How long the bytes that a decoder is being fed may have waited (`LagMeter.unread_ns`)."""
+        self._edges: dict[str, int] = {}
+        self._rates: dict[str, tuple[int, int, int | None]] = {}
+        """When they were counted last, how many there were, and edges a second until then."""
+        self._reads: dict[str, deque[bytes]] = {}
         self.done = asyncio.Event()
         if not roles:
             self.done.set()
 
     def edges(self, role: str, edges: Sequence[Edge]) -> None:
         """Pass on."""
+        self._edges[role] = self._edges.get(role, 0) + len(edges)
         self._tap.edges(role, edges)
 
     def received(self, role: str, data: bytes, at_ns: int) -> None:
         """Pass on."""
         self.unread_ns = self._unread_ns(at_ns)
+        self._reads.setdefault(role, deque(maxlen=READS_KEPT)).append(data)
         self._tap.received(role, data, at_ns, self.unread_ns)
 
     def ticked(self, role: str, now_ns: int) -> None:
@@ -66,6 +78,19 @@ class Scan:
         self.unread_ns = 0
         self._tap.lost(role, at_ns, why)
         self._seen(role)
+
+    def reads(self, role: str) -> list[str]:
+        """What a serial device said last, in hex."""
+        return [data.hex(" ") for data in self._reads.get(role, ())]
+
+    def edges_s(self, role: str, now_ns: int) -> int | None:
+        """Edges a second of a device of lines since somebody asked before; None for the first who asks."""
+        count = self._edges.get(role, 0)
+        at_ns, before, rate = self._rates.setdefault(role, (now_ns, count, None))
+        if now_ns - at_ns >= RATE_NS:
+            rate = (count - before) * 1_000_000_000 // (now_ns - at_ns)
+            self._rates[role] = (now_ns, count, rate)
+        return rate
 
     def _seen(self, role: str) -> None:
         self._missing.discard(role)
@@ -207,7 +232,9 @@ class Instruments:
     def sample(self, role: str) -> dict[str, Any]:
         """A live sample."""
         sample: dict[str, Any] = self.decoders[role].sample()
-        return sample
+        if role in self._serials:
+            return sample | {"hex": self.scan.reads(role)}
+        return sample | {"edges_s": self.scan.edges_s(role, self._clock.mono_ns())}
 
     def command(self, role: str, name: str, args: Mapping[str, object]) -> str:
         """A technician's command for the device; raises ValueError when it has none of this name, or is not there."""

@@ -233,6 +233,8 @@ async def test_commands_of_the_controller_itself() -> None:
         assert set(await order(rig, "technicien", "calibrate")) - {"text"} == {"wheel"}
         assert (await order(rig, "technicien", "calibrate", "wheel"))["wheel"]["learned"]["spins"] == 0
         assert "queued" in await tool(rig, "selftest", "wheel_sensor", "--operator", "root")  # the kernel vouches
+        said = (await order(rig, "technicien", "cmd", "diag", "role=wheel_sensor", "seconds=1"))["now"]["hex"]
+        assert b"*X;" in b"".join(map(bytes.fromhex, said))
         assert (await order(rig, "technicien", "cmd", "reopen", "role=wheel_sensor"))["roles"] == ["wheel_sensor"]
         assert "wheel" in (await order(rig, "technicien", "cmd", "reopen", "role=wheel"))["roles"]
         assert (await order(rig, "technicien", "cmd", "log_level", "level=debug"))["level"] == "debug"
@@ -277,6 +279,7 @@ async def test_live_samples_and_the_plain_watch() -> None:
             samples = await tool(rig, "diag", "wheel", "--seconds", "2", "--operator", "root")
         (watched,) = await watching
         assert all("mrad_s" in json.loads(line) for line in samples.splitlines())
+        assert json.loads(samples.splitlines()[-1])["edges_s"] >= 0
         assert len(samples.splitlines()) >= 2
         assert "state    seance 1, partie 1, coup 1, reglement" in watched
         assert "health   all ok" in watched
