@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import importlib.metadata
 import json
+import os
 import platform
 import socket
 import subprocess
@@ -57,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ScenarioError as error:
         print(f"table-rig: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # `table-rig list | head`
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the interpreter's last flush uses it
+        return 0
 
 
 def show() -> int:
@@ -64,7 +68,7 @@ def show() -> int:
     for path in all_scenarios():
         scenario = load(path)
         live = "  (live only)" if scenario.live else ""
-        print(f"{scenario.name:<32} {scenario.table:<20} {scenario.title}{live}")
+        print(f"{scenario.name:<32} {scenario.table:<20} {scenario.title}{live}", flush=True)
         if scenario.law:
             print(f"{'':<32} {', '.join(scenario.law)}")
     return 0
@@ -81,7 +85,12 @@ def play(path: Path, *, live: bool) -> Outcome:
 
 
 def make_report(options: argparse.Namespace) -> int:
-    """Play everything; print and keep a report with versions."""
+    """Play everything; print and keep a report with versions. Raises ScenarioError."""
+    if options.json is not None:
+        try:
+            options.json.touch()  # said before the minutes that it takes, not after
+        except OSError as error:
+            raise ScenarioError(f"{options.json}: {error.strerror}") from error
     outcomes: list[Outcome] = []
     for path in all_scenarios():
         scenario = load(path)

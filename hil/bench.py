@@ -109,6 +109,9 @@ class Bench:
             "throw": self._throw,
             "": self._nothing,
         }
+        self._known = {"press": list(table.get("buttons", {})), "plug": list(table["devices"])}
+        self._known["unplug"] = self._known["plug"]
+        """What there is to press, plug and unplug."""
         self.unplugged = False
         self.spun: Spin | None = None
         """The truth of the last spin."""
@@ -143,6 +146,9 @@ class Bench:
 
     def play(self, play: Play, start_ns: int) -> Script:
         """Work out one play that begins at `start_ns`; whatever turns has turned on until then."""
+        for verb, value in ((action.verb, action.value) for action in play.actions):
+            if value not in self._known.get(verb, [value]):
+                raise ScenarioError(f"{verb} {value!r}: this table has {', '.join(self._known[verb])}")
         pulses = self.coast(start_ns)
         levels = self.encoder.levels_at(self.wheel.angle)
         drawn = self._kinds[play.kind](play.how)

@@ -153,6 +153,8 @@ def told(heard: Heard) -> str:
             return (
                 f"command      {body['data']['name']} par {body['data']['by']}: {body['code']} {body['text']}".rstrip()
             )
+        case "event" if body["kind"] == "alarm" and not body["data"]["active"]:
+            return f"alarm        terminée : {body['text']}"
         case "event":
             return f"{body['kind']:<12} {body['text']}"
         case "status":

@@ -19,22 +19,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hil.scenario import ScenarioError
+
 ALWAYS_NAMED = frozenset({"CoupEnded", "StakeRefused", "StakeDoubtful", "Refused", "AlarmRaised"})
 """Decisions so weighty that a scenario must expect each of them."""
 
 
 def read_expected(path: Path) -> list[dict[str, Any]]:
-    """The lines of an expected file; raises ValueError naming the line that is not of its form."""
+    """The lines of an expected file; raises ScenarioError naming the line that is not of its form."""
+    try:
+        written = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path}: {getattr(error, 'strerror', error)}") from error
     lines: list[dict[str, Any]] = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, text in enumerate(written.splitlines(), start=1):
         if not text.strip():
             continue
         try:
             line = json.loads(text)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path}:{number}: not JSON: {error}") from error
+            raise ScenarioError(f"{path}:{number}: not JSON: {error}") from error
         if not isinstance(line, dict) or len({"out", "never", "why"} & set(line)) != 1:
-            raise ValueError(f"{path}:{number}: a line has exactly one of `out`, `never`, `why`: {text}")
+            raise ScenarioError(f"{path}:{number}: a line has exactly one of `out`, `never`, `why`: {text}")
         lines.append(line)
     return lines
 

@@ -27,11 +27,14 @@ are in `MOMENTS`, the verbs in `VERBS`. The expected decisions stand beside the 
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, inspect
 
 from hil.devices.encoder import LEVELS
 from hil.physics.wheel import Touch
@@ -46,22 +49,172 @@ MOMENTS: Mapping[str, tuple[str, ...]] = {
 """Moments by kind of play: a hand begins to push, lets go, a touch begins, the thing rests; the ball is thrown, seen by
 the sensor, slow enough to be about to drop, off the rim, at rest in its pocket, and read."""
 
-VERBS: Mapping[str, tuple[str, ...]] = {
-    "press": (),
-    "say": (),
-    "stake": ("spot", "cents", "player", "tableau", "remove"),
-    "choose": ("player", "what", "value", "tableau"),
-    "confirm": (),
-    "result": (),
-    "command": ("name", "role", "args"),
-    "unplug": (),
-    "plug": (),
-    "kill": (),
-    "broker": (),
-}
-"""Verbs and, where their value is a table, its keys. press: a button; say, stake, choose, confirm, result: the keypad;
-command: signed by the floor; unplug/plug: a device role; kill = "daemon"; broker = "down" or "up"."""
+Direction = Literal["cw", "ccw"]
+Milliseconds = Annotated[int, Meta(ge=0, le=600_000)]
+Speed = Annotated[float, Meta(gt=0, le=30)]
+"""Radians a second."""
+Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+Person = Literal["comite", "chef", "croupier", "technicien"]
 
+
+class Form(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A table of a scenario file: its keys and what each may be."""
+
+
+class Force(Form):
+    """Somebody touches the wheel: `at_share` of its launch speed, or `after_ms`."""
+
+    newtons: Annotated[float, Meta(ge=0, le=1000)]
+    ms: Milliseconds
+    at_share: Share = 0.0
+    after_ms: Milliseconds | UnsetType = UNSET
+    pushes: bool = False
+
+
+class Spin(Form):
+    """The vertical wheel, by its physics."""
+
+    direction: Direction
+    speed: Speed
+    wind_up: Annotated[float, Meta(ge=0, le=6)] = 0.0
+    push_ms: Milliseconds = 700
+    first_share: Share = 1.0
+    touch: list[Force] = []
+
+
+class Drawn(Form):
+    """The vertical wheel, exactly so far."""
+
+    direction: Direction
+    counts: Count
+    push_ms: Milliseconds = 700
+
+
+class Hand(Form):
+    """Anything that turns, held all the way."""
+
+    direction: Direction
+    counts: Count
+    ms: Annotated[int, Meta(ge=1, le=600_000)]
+
+
+class Actuated(Form):
+    """What is done to the rotor."""
+
+    direction: Direction
+    speed: Speed = 2.2
+
+
+class Ball(Form):
+    """How the ball is thrown."""
+
+    speed: Annotated[float, Meta(ge=3, le=30)] = 5.5
+    with_rotor: bool = False
+
+
+class Sensed(Form):
+    """Errors of the in-wheel sensor."""
+
+    misses: list[Literal["ball", "slow", "number"]] = []
+    reads: int = 0
+
+
+class Throw(Form):
+    """The ball, and the rotor where it is actuated."""
+
+    rotor: Actuated | UnsetType = UNSET
+    ball: Ball | UnsetType = UNSET
+    number: Annotated[int, Meta(ge=0, le=36)] | UnsetType = UNSET
+    picked_up_ms: Milliseconds | UnsetType = UNSET
+    sensor: Sensed | UnsetType = UNSET
+
+
+class Stake(Form):
+    """A chip on the cloth, or taken away."""
+
+    spot: str
+    cents: Count
+    player: str
+    tableau: Count = 1
+    remove: bool = False
+
+
+class Choice(Form):
+    """A player's answer to an offer."""
+
+    player: str
+    what: str
+    value: str
+    tableau: Count = 1
+
+
+class Order(Form):
+    """A command that the floor signs."""
+
+    name: str
+    role: Person
+    args: dict[str, Any] = {}
+
+
+class Do(Form):
+    """What somebody does `ms` after the moment `at`, by exactly one verb."""
+
+    at: str = "start"
+    ms: Annotated[int, Meta(ge=-600_000, le=600_000)] = 0
+    press: str | UnsetType = UNSET
+    """A button."""
+    say: str | UnsetType = UNSET
+    stake: Stake | UnsetType = UNSET
+    choose: Choice | UnsetType = UNSET
+    confirm: bool | int | str | UnsetType = UNSET
+    result: int | str | UnsetType = UNSET
+    """say to result: on the keypad."""
+    command: Order | UnsetType = UNSET
+    unplug: str | UnsetType = UNSET
+    plug: str | UnsetType = UNSET
+    """A device role."""
+    kill: Literal["daemon"] | UnsetType = UNSET
+    broker: Literal["down", "up"] | UnsetType = UNSET
+
+
+class Handling(Form):
+    """One play: at most one kind of motion."""
+
+    spin: Spin | UnsetType = UNSET
+    drawn: Drawn | UnsetType = UNSET
+    hand: Hand | UnsetType = UNSET
+    throw: Throw | UnsetType = UNSET
+    do: list[Do] = []
+    pause_ms: Milliseconds = 3000
+    why: str = ""
+
+
+class Opening(Form):
+    """Who signs for what before the table is opened, and its minimum."""
+
+    minimum_cents: Count | UnsetType = UNSET
+    attest: dict[str, list[Person]] = {}
+
+
+class File(Form):
+    """The whole file."""
+
+    table: str
+    title: str = ""
+    law: list[str] = []
+    seed: int = 0
+    noise: str = "L0"
+    live: bool = False
+    demo: bool = False
+    house: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    opening: Opening | UnsetType = UNSET
+    play: list[Handling] = []
+
+
+KINDS = tuple(kind for kind in MOMENTS if kind)
+VERBS = tuple(name for name in Do.__struct_fields__ if name not in ("at", "ms"))
 LIVE_VERBS = frozenset({"kill", "broker"})
 
 
@@ -135,79 +288,76 @@ def load(path: Path) -> Scenario:
     """Read and check one scenario; raises ScenarioError."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        file = convert(data, File)
+    except ValidationError as error:
+        what, _, place = str(error).partition(" - at `$")
+        where = re.sub(r"\[(\d+)\]", lambda number: f"[{int(number[1]) + 1}]", place.strip(".`"))  # people count from 1
+        raise ScenarioError(f"{path}: {where or 'file'}: {what}{_allowed(place)}") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ScenarioError(f"{path}: {error}") from error
-    read = _Reader(str(path))
-    read.keys(data, "", _SCENARIO)
-    noise = data.get("noise", "L0")
-    if noise not in LEVELS:
-        raise read.error("noise", noise, LEVELS)
-    plays = tuple(_play(read, entry, f"play[{n}]") for n, entry in enumerate(data.get("play", []), start=1))
-    live = bool(data.get("live", False))
-    if not live and any(action.verb in LIVE_VERBS for play in plays for action in play.actions):
+    if file.noise not in LEVELS:
+        raise ScenarioError(f"{path}: noise: {file.noise!r}; allowed: {', '.join(LEVELS)}")
+    plays = tuple(
+        _play(f"{path}: play[{n}]", *both)
+        for n, both in enumerate(zip(file.play, data.get("play", ()), strict=True), 1)
+    )
+    if not file.live and any(action.verb in LIVE_VERBS for play in plays for action in play.actions):
         raise ScenarioError(f"{path}: kill and broker need `live = true`")
-    opening = read.table(data, "opening", ("minimum_cents", "attest"))
     return Scenario(
         name=path.stem,
         path=path,
-        title=str(data.get("title", path.stem)),
-        law=tuple(data.get("law", ())),
-        table=str(data["table"]) if "table" in data else read.missing("table"),
-        seed=int(data.get("seed", 0)),
-        noise=noise,
-        live=live,
-        demo=bool(data.get("demo", False)),
+        title=file.title or path.stem,
+        law=tuple(file.law),
+        table=file.table,
+        seed=file.seed,
+        noise=file.noise,
+        live=file.live,
+        demo=file.demo,
         overrides={section: data[section] for section in ("house", "options") if section in data},
-        opening=opening,
+        opening=data.get("opening", {}),
         plays=plays,
     )
 
 
-_SCENARIO = ("title", "law", "table", "seed", "noise", "live", "demo", "house", "options", "opening", "play")
-_PLAY = ("spin", "drawn", "hand", "throw", "do", "pause_ms", "why")
-_KINDS: Mapping[str, tuple[str, ...]] = {
-    "spin": ("direction", "speed", "wind_up", "push_ms", "first_share", "touch"),
-    "drawn": ("direction", "counts", "push_ms"),
-    "hand": ("direction", "counts", "ms"),
-    "throw": ("rotor", "ball", "number", "picked_up_ms", "sensor"),
-}
-
-
-def _play(read: _Reader, data: Mapping[str, Any], where: str) -> Play:
-    read.keys(data, where, _PLAY)
-    kinds = [kind for kind in _KINDS if kind in data]
+def _play(where: str, form: Handling, raw: Mapping[str, Any]) -> Play:
+    kinds = [kind for kind in KINDS if kind in raw]
     if len(kinds) > 1:
-        raise ScenarioError(f"{read.file}: {where}: only one of {', '.join(_KINDS)}, not {' and '.join(kinds)}")
+        raise ScenarioError(f"{where}: only one of {', '.join(KINDS)}, not {' and '.join(kinds)}")
     kind = kinds[0] if kinds else ""
-    how = read.table(data, kind, _KINDS[kind], where) if kind else {}
-    for place, direction in _directions(how):
-        if direction not in ("cw", "ccw"):
-            raise read.error(f"{where}.{kind}.{place}", direction, ("cw", "ccw"))
-    actions = tuple(
-        _action(read, entry, f"{where}.do[{n}]", kind) for n, entry in enumerate(data.get("do", []), start=1)
-    )
-    return Play(kind=kind, how=how, actions=actions, pause_ms=int(data.get("pause_ms", 3000)))
+    both = enumerate(zip(form.do, raw.get("do", ()), strict=True), 1)
+    actions = tuple(_action(f"{where}.do[{n}]", kind, do, raw_do) for n, (do, raw_do) in both)
+    return Play(kind=kind, how=raw.get(kind, {}), actions=actions, pause_ms=form.pause_ms)
 
 
-def _directions(how: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    if "direction" in how:
-        yield "direction", how["direction"]
-    if "rotor" in how:
-        yield "rotor.direction", how["rotor"].get("direction")
-
-
-def _action(read: _Reader, data: Mapping[str, Any], where: str, kind: str) -> Action:
-    read.keys(data, where, ("at", "ms", *VERBS))
-    verbs = [verb for verb in VERBS if verb in data]
+def _action(where: str, kind: str, form: Do, raw: Mapping[str, Any]) -> Action:
+    verbs = [verb for verb in VERBS if verb in raw]
     if len(verbs) != 1:
-        raise ScenarioError(f"{read.file}: {where}: exactly one of {', '.join(VERBS)} is needed, not {verbs or 'none'}")
-    at = data.get("at", "start")
-    if at not in MOMENTS[kind]:
-        raise read.error(f"{where}.at", at, MOMENTS[kind])
-    verb = verbs[0]
-    if VERBS[verb]:
-        read.table(data, verb, VERBS[verb], where)
-    return Action(at=at, ms=int(data.get("ms", 0)), verb=verb, value=data[verb])
+        raise ScenarioError(f"{where}: exactly one of {', '.join(VERBS)} is needed, not {verbs or 'none'}")
+    if form.at not in MOMENTS[kind]:
+        raise ScenarioError(f"{where}.at: {form.at!r}; allowed: {', '.join(MOMENTS[kind])}")
+    return Action(at=form.at, ms=form.ms, verb=verbs[0], value=raw[verbs[0]])
+
+
+def _allowed(place: str) -> str:
+    """What may stand at this place of a file, where that is a choice: keys of a table, or words."""
+    node: Any = inspect.type_info(File)
+    for name in re.findall(r"\.(\w+)", place):
+        node = next(field.type for field in _inner(node).fields if field.encode_name == name)
+    node = _inner(node)
+    choice = [field.encode_name for field in getattr(node, "fields", [])] or getattr(node, "values", [])
+    return f"; allowed: {', '.join(map(str, choice))}" if choice else ""
+
+
+def _inner(node: Any) -> Any:
+    """The table or the words in a list, under a name, or beside UNSET."""
+    while True:
+        match node:
+            case inspect.ListType(item_type=inner) | inspect.DictType(value_type=inner):
+                node = inner
+            case inspect.UnionType(types=(inner, *_)):
+                node = inner
+            case _:
+                return node
 
 
 def touches(how: Mapping[str, Any]) -> tuple[Touch, ...]:
@@ -222,28 +372,3 @@ def touches(how: Mapping[str, Any]) -> tuple[Touch, ...]:
         )
         for entry in how.get("touch", ())
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Says where in which file something is wrong."""
-
-    file: str
-
-    def error(self, where: str, value: object, allowed: Collection[str]) -> ScenarioError:
-        return ScenarioError(f"{self.file}: {where}: {value!r} is not one of: {', '.join(allowed)}")
-
-    def missing(self, key: str) -> Any:
-        raise ScenarioError(f"{self.file}: {key}: missing")
-
-    def keys(self, data: Mapping[str, Any], where: str, allowed: Collection[str]) -> None:
-        for key in data:
-            if key not in allowed:
-                raise self.error(f"{where}.{key}".strip("."), key, allowed)
-
-    def table(self, data: Mapping[str, Any], key: str, allowed: Collection[str], where: str = "") -> Mapping[str, Any]:
-        value = data.get(key, {})
-        if not isinstance(value, dict):
-            raise ScenarioError(f"{self.file}: {where}.{key}: must be a table with keys {', '.join(allowed)}")
-        self.keys(value, f"{where}.{key}".strip("."), allowed)
-        return value

@@ -167,6 +167,14 @@ def test_an_unknown_table_or_an_unsuitable_play_is_refused_in_words() -> None:
     late = Action(at="touched", ms=0, verb="press", value="coup_nul")
     with pytest.raises(ScenarioError, match="moments did not come in this play: touched"):
         roue.play(Play(kind="spin", how={"direction": "cw", "speed": 1.5}, actions=(late,)), 0)
+    for verb, value, said in (
+        ("press", "stop", "rien_ne_va_plus"),
+        ("unplug", "moon", "wheel"),
+        ("plug", "x", "console"),
+    ):
+        what = Action(at="start", ms=0, verb=verb, value=value)
+        with pytest.raises(ScenarioError, match=f"{verb} '{value}': this table has .*{said}"):
+            roue.play(Play(actions=(what,)), 0)
     table = tables.table("roue-de-la-chance")
     table["devices"]["shoe"] = {"family": "shoe", "match": {}}
     with pytest.raises(ScenarioError, match="no simulator for the family 'shoe'"):

@@ -36,16 +36,24 @@ def test_a_scenario_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("table =", "tabel =", "'tabel' is not one of: title, law, table"),
-        ('"cw"', '"links"', "spin.direction: 'links' is not one of: cw, ccw"),
-        ("speed", "sped", "play[1].spin.sped: 'sped' is not one of: direction, speed"),
-        ('at = "released"', 'at = "dropped"', "do[1].at: 'dropped' is not one of: start, pushed, released"),
-        ("press =", "push =", "'push' is not one of: at, ms, press"),
+        ("table =", "tabel =", "unknown field `tabel`; allowed: table, title, law"),
+        ('"roue-de-la-chance"', "3", "table: Expected `str`, got `int`"),
+        ('"cw"', '"links"', "play[1].spin.direction: Invalid enum value 'links'; allowed: ccw, cw"),
+        ('direction = "cw", ', "", "play[1].spin: Object missing required field `direction`; allowed: direction, "),
+        ("speed", "sped", "play[1].spin: Object contains unknown field `sped`; allowed: direction, speed"),
+        ("4.0", '"fast"', "play[1].spin.speed: Expected `float`, got `str`"),
+        ("4.0", "1e9", "play[1].spin.speed: Expected `float` <= 30.0"),
+        ("4.0", "4.0, touch = [{ ms = 3 }]", "play[1].spin.touch[1]: Object missing required field `newtons`"),
+        ('at = "released"', 'at = "dropped"', "do[1].at: 'dropped'; allowed: start, pushed, released"),
+        ("press =", "push =", "play[1].do[1]: Object contains unknown field `push`; allowed: at, ms, press"),
         (', press = "rien_ne_va_plus"', "", "exactly one of press, say"),
         ('press = "rien_ne_va_plus"', 'kill = "daemon"', "kill and broker need `live = true`"),
-        ("[[play]]", 'noise = "L9"\n[[play]]', "noise: 'L9' is not one of: clean, L0"),
+        ('press = "rien_ne_va_plus"', 'command = { name = "void", role = "king" }', "allowed: chef, comite, croupier"),
+        ("[[play]]", 'noise = "L9"\n[[play]]', "noise: 'L9'; allowed: clean, L0"),
         ("[[play]]", "[[play]]\nthrow = {}", "only one of spin, drawn, hand, throw"),
-        ('table = "roue-de-la-chance"', "", "table: missing"),
+        ("[[play]]", "[play]", "play: Expected `array`, got `object`"),
+        ('table = "roue-de-la-chance"', "", "Object missing required field `table`; allowed: table"),
+        ("table =", "table", "essai.toml: Expected '=' after a key"),
     ],
 )
 def test_a_bad_scenario_says_where_and_what_is_allowed(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -105,5 +113,7 @@ def test_one_is_not_true() -> None:
 def test_a_bad_expected_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"out": "A"}) + "\n" + json.dumps({"nothing": 1}))
-    with pytest.raises(ValueError, match=r"x.jsonl:2"):
+    with pytest.raises(ScenarioError, match=r"x.jsonl:2"):
         read_expected(path)
+    with pytest.raises(ScenarioError, match=r"none.jsonl: No such file"):
+        read_expected(tmp_path / "none.jsonl")

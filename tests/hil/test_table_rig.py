@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -57,9 +60,19 @@ def test_a_trace_that_the_product_refuses_is_a_failure_with_its_reason(tmp_path:
 def test_bad_use_is_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["run", "nothing-like-it"]) == 2
     assert program.main(["tell", "/nowhere/control.sock", "unplug", "wheel"]) == 2
+    assert program.main(["report", "--json", "/nowhere/report.json"]) == 2
     err = capsys.readouterr().err
     assert "no scenario 'nothing-like-it'; there are: " in err
     assert "/nowhere/control.sock: No such file" in err
+    assert "/nowhere/report.json: No such file" in err
+
+
+def test_a_reader_who_goes_away_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write) as gone:
+        done = subprocess.run([sys.executable, "-m", "hil", "list"], stdout=gone, stderr=subprocess.PIPE, check=True)
+    assert done.stderr == b""
 
 
 def test_a_report_has_versions_and_every_run(
@@ -120,6 +133,11 @@ def heard(suffix: str, retained: bool = False, **body: Any) -> Heard:
         (heard("status", state="online", reason="started"), "status       online (started)"),
         (heard("status", True, state="offline", reason="stopped"), "status       offline (stopped)"),
         (heard("event", kind="annonce", text="Rien ne va plus"), "annonce      Rien ne va plus"),
+        (heard("event", kind="alarm", text="Console perdue", data={"active": True}), "alarm        Console perdue"),
+        (
+            heard("event", kind="alarm", text="Console perdue", data={"active": False}),
+            "alarm        terminée : Console perdue",
+        ),
         (heard("state"), ""),
         (Heard("result/last", b"", False), ""),
         (
