@@ -19,7 +19,7 @@ import msgspec
 
 from rules.decisions import DECISIONS, Decision, Settled
 from rules.facts import FACTS, Fact, Origin
-from rules.game import Coup, Game
+from rules.game import Game
 from rules.money import from_wire, to_wire
 from rules.state import TableState
 
@@ -28,7 +28,8 @@ T = TypeVar("T")
 _TRANSFER_KEYS: Final = {"source": "from", "target": "to"}
 """How the floor contract spells a transfer's accounts (`from` is a Python keyword)."""
 
-
+_COUPS: Final = ("coup", "previous")
+"""Fields of a state that hold a coup of the game's own type."""
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
 
 
@@ -81,7 +82,7 @@ def encode_decision(decision: Decision, after: int | None = None) -> dict[str, A
 
 
 def encode_state(state: TableState) -> dict[str, Any]:
-    """The JSON object of a table's state, with the game's own coup in it."""
+    """The JSON object of a table's state, with the game's own coups in it."""
     body: dict[str, Any] = encode(state)
     return body
 
@@ -90,10 +91,8 @@ def decode_state(body: object, game: Game) -> TableState:
     """The state of a table of this game; raises CodecError (also for another game's coup)."""
     if not isinstance(body, Mapping):
         raise CodecError(f"a state is an object, not {type(body).__name__}")
-    coup: Coup | None = None
-    if body.get("coup") is not None:
-        coup = decode(body["coup"], game.coup, "coup")
-    return replace(decode({**body, "coup": None}, TableState), coup=coup)
+    coups: dict[str, Any] = {name: decode(body[name], game.coup, name) for name in _COUPS if body.get(name) is not None}
+    return replace(decode({**body, **dict.fromkeys(coups)}, TableState), **coups)
 
 
 def encode(value: Any) -> Any:

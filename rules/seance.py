@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
-from rules import verdict
+from rules import stakes, verdict
 from rules.bets import Refusal
 from rules.decisions import Phase, Refused, StakeAccepted
 from rules.desk import Desk
@@ -152,6 +152,7 @@ def close_table(desk: Desk, command: Commanded) -> None:
             )
     played = state.phase is Phase.REGLEMENT
     verdict.flush_waiting(desk)
+    stakes.forget_paid(desk)
     desk.quench()
     desk.set(
         stakes=tuple(stake for stake in state.stakes if stake.carried),

@@ -61,11 +61,16 @@ def place(desk: Desk, fact: ChipPlaced) -> None:
         count_players(desk)
 
 
+def closed_table() -> Refusal:
+    """Why no stake may lie on a table that does not play."""
+    return Refusal(code="table_fermee", requirement="R-GEN-05", text=text("table_fermee"))
+
+
 def too_late(desk: Desk, fact: ChipPlaced) -> Refusal | None:
     """A refusal when the table takes no stakes, or when these chips came after rien ne va plus without any doubt."""
     state = desk.state
     if state.interrupted or state.coup is None or state.phase is Phase.LITIGE:
-        return Refusal(code="table_fermee", requirement="R-GEN-05", text=text("table_fermee"))
+        return closed_table()
     closed_until = state.coup.closed_until_ns
     return late() if closed_until is not None and fact.at_ns > closed_until else None
 
@@ -185,10 +190,16 @@ def without(stake: Stake, cents: int) -> Stake:
     return replace(stake, cents=max(0, stake.cents - cents), placed=tuple(placed))
 
 
+def forget_paid(desk: Desk) -> None:
+    """The coup before is beyond any revision."""
+    desk.set(previous=None, before=())
+
+
 def close(desk: Desk, effect: Close) -> None:
     """Close the bets as of the effect's interval and judge the stakes that lie there (R-GEN-05)."""
     if desk.coup.closed_at_ns is not None:
         return
+    forget_paid(desk)
     desk.set_coup(closed_at_ns=effect.at_ns, closed_until_ns=effect.until_ns, closed_how=effect.how)
     desk.mark("closed", effect.at_ns)
     desk.say(BetsClosed(at_ns=effect.at_ns, how=effect.how))

@@ -70,11 +70,13 @@ class TableState:
     """A ball launched meanwhile, likewise."""
     coup: Coup | None = None
     """The running, or just finished, or held coup."""
+    previous: Coup | None = None
+    """The paid coup before, while the running one is neither launched nor closed: a source may still contradict it."""
     stakes: tuple[Stake, ...] = ()
     stakes_made: int = 0
     """How many stake ids were given out."""
     before: tuple[Stake, ...] = ()
-    """The stakes as they stood when the coup was settled, for a settlement after a revision."""
+    """The stakes as they stood when the last paid coup was settled, for a settlement after a revision."""
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Choices still open, by stake id."""
     doubts: tuple[Doubt, ...] = ()

@@ -93,6 +93,9 @@ def listen(desk: Desk, fact: Fact) -> None:
         game_hears = game_hears and name in desk.game.says
     if desk.state.phase is Phase.RESULTAT and is_of_the_next(desk.state, fact):
         game_hears = False
+    if isinstance(fact, PocketRead) and may_be_of_the_paid(desk.state):
+        contradiction(desk, fact)
+        return
     if game_hears and desk.state.phase in RUNNING and not desk.state.interrupted and timer_is_armed(desk, fact):
         hear(desk, fact)
     else:
@@ -106,6 +109,11 @@ def is_of_the_next(state: TableState, fact: Fact) -> bool:
         or (isinstance(fact, SpinStopped) and state.waiting_turn is not None)
         or (isinstance(fact, BallLost) and state.waiting_ball is not None)
     )
+
+
+def may_be_of_the_paid(state: TableState) -> bool:
+    """Nothing turns or runs yet in the coup that has begun: what is read now is about the coup before."""
+    return state.previous is not None and state.coup is not None and state.coup.direction is None
 
 
 def hear_what_waited(desk: Desk) -> None:
@@ -156,6 +164,7 @@ def hear(desk: Desk, fact: Fact) -> None:
 def launched(desk: Desk) -> None:
     """The draw runs: from now on its instruments must not fail, and it must end some day."""
     desk.arm("tirage", desk.house.draw_max_ms * MS, "restart")
+    stakes.forget_paid(desk)
     seance.forget(desk, *(need.what for need in desk.game.needs if need.when == "close"))  # signed too early
     for device in desk.state.lost:
         if device in desk.house.draw_devices:
@@ -303,13 +312,16 @@ def elapsed(desk: Desk, fact: TimerElapsed) -> None:
 def contradiction(desk: Desk, fact: PocketRead) -> None:
     """A source reads after the result: it agrees, or the coup is held anew."""
     outcome = desk.game.read(fact.value, desk.house.options)
+    paid = desk.state.previous or desk.coup
     if outcome is None:
         desk.ignore("lecture_impossible")
-    elif desk.coup.outcome is not None and desk.game.value(outcome) == desk.game.value(desk.coup.outcome):
+    elif paid.outcome is not None and desk.game.value(outcome) == desk.game.value(paid.outcome):
         desk.ignore("resultat_confirme")
-    elif any((e.source, e.value) == (fact.source, desk.game.value(outcome)) for e in desk.coup.readings):
+    elif any((e.source, e.value) == (fact.source, desk.game.value(outcome)) for e in paid.readings):
         desk.ignore("deja_lue")  # whoever decided the coup knew that
     else:
+        if paid is desk.state.previous:
+            verdict.return_to_paid(desk, paid)
         value = desk.game.value(outcome)
         verdict.contradict(
             desk, Reading(source=fact.source, value=value, outcome=outcome, origin=fact.origin, at_ns=fact.at_ns)

@@ -34,10 +34,12 @@ HEALED_BY_HAND: Final = frozenset(
 def open_coup(desk: Desk, *, last: bool = False) -> None:
     """Begin the next coup (`Table.step` hands it the actuation that waited for it, if any)."""
     number = desk.state.coup_no + 1
+    paid = desk.state.coup if desk.state.phase is Phase.REGLEMENT else None
     phase = Phase.MISES_OUVERTES
     memory = desk.state.coup.memory if desk.state.coup else {}
     coup = desk.game.coup(no=number, last=last, memory=memory)
-    desk.set(coup=coup, coup_no=number, before=(), offers={}, phase=phase)
+    before = desk.state.before if paid else ()
+    desk.set(coup=coup, coup_no=number, previous=paid, before=before, offers={}, phase=phase)
     desk.say(PhaseChanged(phase=phase, coup=number))
 
 
@@ -260,6 +262,16 @@ def keep_doubts(desk: Desk) -> None:
 # --- what a person may still change ----------------------------------------------------------------------------------
 
 
+def return_to_paid(desk: Desk, coup: Coup) -> None:
+    """The coup that has only begun makes way for the paid one, which is in question; its new chips are pushed back."""
+    for stake in desk.state.stakes:
+        new = sum(chips.cents for chips in stake.placed)
+        stakes.keep(desk, replace(stake, cents=stake.cents - new, placed=()))
+        if new:
+            stakes.push_back(desk, stake, new, stakes.closed_table())
+    desk.set(coup=coup, coup_no=coup.no, previous=None, phase=Phase.REGLEMENT)
+
+
 def contradict(desk: Desk, reading: Reading) -> None:
     """A source contradicts a finished coup (design, source agreement)."""
     told = f"{reading.source} {reading.value}"
@@ -327,7 +339,8 @@ def resolve_doubt(desk: Desk, doubt: Doubt, *, counts: bool) -> None:
             offer(desk, (stake,))
         return
     pay_alone(desk, stake, doubt)
-    if its_coup:  # should the coup be revised, this stake is part of it
+    its_paid = desk.state.previous is not None and desk.state.previous.no == doubt.coup
+    if its_coup or its_paid:  # should the coup be revised, this stake is part of it
         desk.set(before=(*desk.state.before, stake))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller.codec import decode_state, encode_state
 from rules.decisions import (
     Breach,
     CoupEnded,
@@ -22,6 +23,7 @@ from tests.rules.playbook import CCW, CW, MS
 from tests.rules.wheels import (
     PER_TURN,
     PERSON,
+    Wheel,
     doubtful,
     faits,
     francaise,
@@ -188,6 +190,79 @@ def test_a_stake_settled_on_its_own_is_part_of_a_revision() -> None:
     game.read(18, "console")
     game.command("resolve", role="chef", outcome=18, **{"as": "valid"})
     assert game.paid() == [("noir", "lose", -1000)]
+
+
+def test_a_stake_settled_on_its_own_is_part_of_a_revision_also_when_the_next_coup_has_begun() -> None:
+    game = faits(francaise())
+    name = doubtful(game, "noir", 1000)
+    game.drop()
+    game.chance(17)
+    game.say("faites_vos_jeux")
+    game.command("resolve", role="chef", stake=name, **{"as": "accepted"})
+    assert game.paid() == [("noir", "win", 1000)]
+    game.read(18, "console")
+    game.command("resolve", role="chef", outcome=18, **{"as": "valid"})
+    assert game.paid() == [("noir", "lose", -1000)]
+
+
+# --- a source that contradicts when the next coup has begun ----------------------------------------------------------
+
+
+def begun() -> Wheel:
+    """17 is paid on the word of the sensor alone; a player has begun the next coup with his chips."""
+    game = francaise()
+    game.chip("noir", 1000)
+    faits(game).drop()
+    game.read(17)
+    game.elapse("accord")
+    game.chip("noir", 500)
+    game.chip("rouge", 700, player="J2")
+    assert (game.state.phase, game.state.coup_no) == (Phase.MISES_OUVERTES, 2)
+    return game
+
+
+def test_a_source_that_contradicts_after_the_next_chips_holds_the_paid_coup_anew() -> None:
+    game = begun()
+    game.state = decode_state(encode_state(game.state), game.table.game)  # a restart in between
+    game.read(18, "console")
+    assert [(e.player, e.cents, e.code) for e in game.told(StakeRefused)] == [
+        ("J1", 500, "table_fermee"),
+        ("J2", 700, "table_fermee"),
+    ]
+    revised = game.ended()
+    assert (revised.coup, revised.kind, revised.status, revised.outcome) == (1, "revision", Status.HELD, None)
+    assert revised.sources == {"wheel_sensor": 17, "console": 18}
+    assert game.is_in(Phase.LITIGE)
+    game.command("resolve", role="chef", outcome=18, **{"as": "valid"})
+    assert (game.ended().coup, game.paid()) == (1, [("noir", "lose", -1000)])
+    game.say("faites_vos_jeux")
+    assert (game.state.coup_no, lying(game)) == (2, [])
+
+
+def test_a_source_that_agrees_late_or_repeats_itself_disturbs_no_coup() -> None:
+    for value, source in ((17, "console"), (17, "wheel_sensor"), (99, "console")):
+        game = begun()
+        game.read(value, source)
+        assert game.ignored
+        assert (game.state.phase, len(game.state.stakes)) == (Phase.MISES_OUVERTES, 2)
+
+
+@pytest.mark.parametrize("later", ["spin", "ball", "call", "close"])
+def test_what_is_read_once_the_next_draw_has_begun_is_not_about_the_coup_before(later: str) -> None:
+    game = begun()
+    match later:
+        case "spin":
+            game.spin(CCW)
+        case "ball":
+            game.ball(CW)
+        case "call":
+            game.call()
+        case _:
+            game.command("attest", what="couvercle", role="chef")
+            game.command("close")
+    game.read(18, "console")
+    assert [ended.kind for ended in game.results] == ["first"]
+    assert not game.told(StakeRefused)
 
 
 def test_a_doubt_is_resolved_in_every_phase_after_the_call() -> None:

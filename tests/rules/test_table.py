@@ -13,6 +13,7 @@ from rules.decisions import (
     AlarmRaised,
     BetsClosed,
     Breach,
+    CancelTimer,
     CoupEnded,
     Ignored,
     Offer,
@@ -208,6 +209,8 @@ def test_no_end_of_seance_with_stakes_in_prison() -> None:
     game.command("close", end_of_seance=True)
     assert game.one(Refused).code == "mises_en_prison"
     game.command("close")  # in mid-seance they wait
+    game.take("haut", 400)
+    assert game.told(Ignored)
     assert [stake.carried for stake in game.state.stakes] == ["prison"]
     assert game.state.coup_no == 1
 
@@ -439,6 +442,7 @@ def test_a_coup_runs_from_the_stakes_to_the_payment() -> None:
     assert [transfer.target for transfer in first.transfers] == ["player:J1", "player:J1"]
     assert first.order == (("m2",), ("m1",))
     assert first.player_order == (("J1",), ("J1",))
+    assert [entry.name for entry in game.all if isinstance(entry, CancelTimer)] == ["tirage", "accord"]
     assert game.state.phase is Phase.REGLEMENT
     assert [stake.cents for stake in game.state.stakes] == [200, 400]  # a winning stake left down plays again
     game.say("faites_vos_jeux")
@@ -982,6 +986,7 @@ def test_commands_tell_facts() -> None:
     game = opened()
     game.command("stake", spot="haut", cents=300, player="J1", tableau=2)
     assert game.one(StakeAccepted).tableau == 2
+    assert not game.told(Refused)
     game.spin(CW)
     game.command("announce", code="rien_ne_va_plus")
     assert game.told(BetsClosed)
