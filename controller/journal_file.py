@@ -98,7 +98,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A published result: `payload` is the canonical signed body; `coup` is `<seance>/<partie>/<coup>`."""
+    """A published result: `payload` is the canonical signed body; `coup` is that of `results.Coup.key`."""
 
     epoch: str
     result_no: int

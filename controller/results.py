@@ -22,6 +22,7 @@ from rules.words import text
 
 LATE: Final = frozenset({"mise_tardive"})
 """Codes of stakes that are refused for their moment."""
+MAINTENANCE: Final = "maintenance/"
 COUPS_KNOWN: Final = 64
 """Coups whose last result id is remembered, for resolutions, revisions and settlements."""
 
@@ -69,10 +70,9 @@ class Coup:
     partie: int
     coup: int
 
-    @property
-    def key(self) -> str:
-        """`<seance>/<partie>/<coup>`."""
-        return f"{self.seance}/{self.partie}/{self.coup}"
+    def key(self, *, maintenance: bool = False) -> str:
+        """`<seance>/<partie>/<coup>`; one of maintenance stands beside the real one of the same number."""
+        return f"{MAINTENANCE if maintenance else ''}{self.seance}/{self.partie}/{self.coup}"
 
     def body(self) -> Body:
         """Its fields in a message."""
@@ -92,6 +92,10 @@ class Book:
     def of_epoch(self, epoch: str) -> Book:
         """The book to go on with: numbers begin anew in a new epoch, ids stay known."""
         return self if epoch == self.epoch else Book(epoch=epoch, ids=self.ids)
+
+    def of_real_coups(self) -> Book:
+        """Maintenance is over: its coups never were."""
+        return replace(self, ids={coup: name for coup, name in self.ids.items() if not coup.startswith(MAINTENANCE)})
 
     def issue(self, body: Body, coup: str, key: SigningKey) -> tuple[Result, Book]:
         """Number, chain and sign a body; the result and the book after it."""
@@ -125,20 +129,22 @@ def result(ended: CoupEnded, place: Place, book: Book, number: int | None = None
         "recovered": ended.recovered,
         "manual": encode(ended.manual),
     }
-    earlier = book.ids.get(coup.key)
+    key = coup.key(maintenance=place.maintenance)
+    earlier = book.ids.get(key) or book.ids.get(coup.key())
     if ended.kind != "first" and earlier is not None:
         body["resolves" if ended.kind == "resolution" else "revises"] = earlier
-    return body, coup.key
+    return body, key
 
 
 def settlement(settled: Settled, coup: Coup, place: Place, book: Book, number: int) -> Body:
     """The body of `settlement/<tableau>`."""
     said, coup = encode_decision(settled), replace(coup, coup=settled.coup)
+    key = coup.key(maintenance=place.maintenance)
     return {
         **place.head(number),
         **place.mark(),
         **coup.body(),
-        "result": book.ids.get(coup.key, f"{place.epoch}/{place.seq}"),
+        "result": book.ids.get(key, f"{place.epoch}/{place.seq}"),
         "tableau": settled.tableau,
         "lines": said["lines"],
         "transfers": [{key: value for key, value in entry.items() if key != "tableau"} for entry in said["transfers"]],
@@ -162,6 +168,7 @@ class Told:
         """The body of `event`."""
         body = {
             **place.head(number),
+            **place.mark(),
             **coup.body(),
             "kind": self.kind,
             "code": self.code,

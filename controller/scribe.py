@@ -79,8 +79,7 @@ class Scribe:
         self, *, table: str, game: str, found: Found, restored: Restored, key: SigningKey, clock: Clock
     ) -> None:
         self.book = restored.book
-        self.maintenance = False
-        """Marked in results and settlements until it is set back."""
+        self._maintenance = False
         self._table, self._game, self._key, self._clock = table, game, key, clock
         self._epoch, self._seq, self._message = found.head.epoch, found.head.seq, found.head.last_outbox
         self._coup = _coup(restored.state)
@@ -88,6 +87,17 @@ class Scribe:
         self._number = 0
         self._pending = _Pending()
         self._labels = dict(restored.labels)
+
+    @property
+    def maintenance(self) -> bool:
+        """Marked in every message until it is set back."""
+        return self._maintenance
+
+    @maintenance.setter
+    def maintenance(self, on: bool) -> None:
+        if self._maintenance and not on:
+            self.book = self.book.of_real_coups()
+        self._maintenance = on
 
     @property
     def seq(self) -> int:
@@ -181,7 +191,7 @@ class Scribe:
             self._send(message.suffix, message.seq, canonical(body))
             return
         coup = Coup(seance=body["seance"], partie=body["partie"], coup=body["coup"])
-        issued, self.book = self.book.issue(body, coup.key, self._key)
+        issued, self.book = self.book.issue(body, coup.key(maintenance="maintenance" in body), self._key)
         self._pending.results.append(issued)
         self._send("result", message.seq, issued.payload)
 

@@ -192,6 +192,7 @@ class Event(Stamped, kw_only=True, frozen=True):
     text: str
     """French."""
     requirement: str | UnsetType = UNSET
+    maintenance: bool | UnsetType = UNSET
     data: dict[str, Any] = {}
     """What the kind adds: the stake, the alarm's state, the command and who gave it."""
 

@@ -217,6 +217,33 @@ def test_maintenance_is_marked(tmp_path: Path) -> None:
         told = bodies(table)
     assert told["result"][0]["maintenance"] is True
     assert told["settlement/1"][0]["maintenance"] is True
+    assert told["event"][0]["maintenance"] is True
+
+
+def test_a_held_coup_is_resolved_under_its_own_id_also_after_maintenance(tmp_path: Path) -> None:
+    def resolve(table: Table) -> None:
+        decision = ended(1, Status.VOID, {}, kind="resolution")
+        table.scribe.step(BallDropped(at_ns=table.clock.mono_ns(), source="rim"), [decision], table.state)
+        table.commit()
+
+    with opened(tmp_path, crash=True) as table:
+        table.coup(Status.HELD)
+        table.scribe.maintenance = True
+        resolve(table)  # tried out
+        state = table.state
+        table.coup()  # and a coup of the number that the next real one will have
+    with opened(tmp_path) as table:
+        table.scribe.maintenance = True
+        table.state = state
+        table.scribe.maintenance = False
+        resolve(table)
+        table.coup()
+        held, tried, beside, resolved, second = bodies(table)["result"]
+    assert held["id"] == tried["resolves"] == resolved["resolves"]
+    assert (beside["coup"], second["coup"]) == (2, 2)
+    assert [body.get("maintenance", False) for body in (held, tried, beside, resolved, second)] == [
+        False, True, True, False, False,
+    ]  # fmt: skip
 
 
 def test_the_book_goes_on_after_a_restart(tmp_path: Path) -> None:
