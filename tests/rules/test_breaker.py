@@ -212,6 +212,7 @@ def begun() -> Wheel:
     """17 is paid on the word of the sensor alone; a player has begun the next coup with his chips."""
     game = francaise()
     game.chip("noir", 1000)
+    game.chip("manque", 1000)
     faits(game).drop()
     game.read(17)
     game.elapse("accord")
@@ -234,9 +235,9 @@ def test_a_source_that_contradicts_after_the_next_chips_holds_the_paid_coup_anew
     assert revised.sources == {"wheel_sensor": 17, "console": 18}
     assert game.is_in(Phase.LITIGE)
     game.command("resolve", role="chef", outcome=18, **{"as": "valid"})
-    assert (game.ended().coup, game.paid()) == (1, [("noir", "lose", -1000)])
+    assert (game.ended().coup, game.paid()) == (1, [("noir", "lose", -1000), ("manque", "win", 1000)])
     game.say("faites_vos_jeux")
-    assert (game.state.coup_no, lying(game)) == (2, [])
+    assert (game.state.coup_no, lying(game)) == (2, [("J1", "manque", 1000, "")])
 
 
 def test_a_source_that_agrees_late_or_repeats_itself_disturbs_no_coup() -> None:
@@ -244,7 +245,7 @@ def test_a_source_that_agrees_late_or_repeats_itself_disturbs_no_coup() -> None:
         game = begun()
         game.read(value, source)
         assert game.ignored
-        assert (game.state.phase, len(game.state.stakes)) == (Phase.MISES_OUVERTES, 2)
+        assert (game.state.phase, len(game.state.stakes)) == (Phase.MISES_OUVERTES, 3)
 
 
 @pytest.mark.parametrize("later", ["spin", "ball", "call", "close"])
