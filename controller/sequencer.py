@@ -29,6 +29,7 @@ from rules.decisions import CoupEnded, Decision, Status
 from rules.facts import Fact, TimerElapsed
 from rules.state import Armed, TableState
 from rules.table import Table
+from rules.verdict import exchanged
 
 log = logging.getLogger(__name__)
 
@@ -136,10 +137,14 @@ class Sequencer:
 
     def replace(self, state: TableState, kind: str, body: Mapping[str, Any]) -> None:
         """Go on from another state (maintenance): no fact says why, so the flight recorder begins anew."""
+        decisions = exchanged(self.state, state)
         self.state = state
         self._flight.forget()
         self._arm()
         self.note(kind, body)
+        for decision in decisions:
+            self._react(decision)
+            self._told(decision)
 
     def wake(self) -> None:
         """Look for what to do, although nothing came in (a flight record is wanted)."""

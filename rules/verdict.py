@@ -8,12 +8,26 @@ from typing import Final, Literal
 
 from rules import stakes
 from rules.bets import Stake
-from rules.decisions import Announce, CoupEnded, Offer, Phase, PhaseChanged, Settled, Severity, Status
+from rules.decisions import (
+    AlarmCleared,
+    AlarmRaised,
+    Announce,
+    CoupEnded,
+    Decision,
+    Offer,
+    Phase,
+    PhaseChanged,
+    Settled,
+    Severity,
+    Signal,
+    Status,
+)
 from rules.desk import MS, Desk
 from rules.facts import Chosen, Origin, SpinStarted
 from rules.game import Close, Coup, Found, Outcome, Reading
 from rules.settlement import line, transfers
-from rules.state import Doubt
+from rules.state import Doubt, TableState
+from rules.words import text
 
 DRAW_TIMERS: Final = ("tirage", "accord", "rnvp")
 HEALED_BY_HAND: Final = frozenset(
@@ -174,8 +188,21 @@ def proceed(desk: Desk, status: Status) -> None:
     else:
         flush_waiting(desk)
         desk.go(Phase.LITIGE)
-        desk.signal("litige", on=True)
-        desk.alarm("litige", "coup_retenu", coup=desk.coup.no)
+        desk.say(*dispute(desk.state))
+
+
+def dispute(state: TableState) -> tuple[Decision, Decision]:
+    """How people are told that a coup is held, or that none is."""
+    if state.phase is Phase.LITIGE:
+        sentence = text("coup_retenu", coup=state.coup_no)
+        return Signal(lamp="litige", on=True), AlarmRaised(name="litige", code="coup_retenu", text=sentence)
+    return Signal(lamp="litige", on=False), AlarmCleared(name="litige")
+
+
+def exchanged(left: TableState, state: TableState) -> tuple[Decision, ...]:
+    """What people must see when a table goes on from another state and no fact says why (maintenance)."""
+    lit = {lamp: on for coup, on in ((left.coup, False), (state.coup, True)) if coup for lamp in coup.lit}
+    return (*(Signal(lamp=lamp, on=on) for lamp, on in lit.items()), *dispute(state))
 
 
 def pay(desk: Desk) -> None:
@@ -296,8 +323,7 @@ def resolve(desk: Desk, status: Status, outcome: Outcome | None, manual: dict[st
     """A named person ends the dispute: valid with an outcome, or void."""
     desk.set_coup(outcome=outcome if status is Status.VALID else void_outcome(desk.coup.outcome), manual=manual)
     desk.say(coup_ended(desk, "resolution", status))
-    desk.signal("litige", on=False)
-    desk.clear_alarm("litige")
+    desk.say(Signal(lamp="litige", on=False), AlarmCleared(name="litige"))
     if status is Status.VOID and desk.state.before:
         lines = tuple(line(stake, "push", 0) for stake in desk.state.before if not stake.carried)
         for tableau in range(1, desk.house.tableaux + 1):

@@ -43,6 +43,7 @@ from rules.facts import (
 )
 from rules.game import House
 from rules.table import Table
+from rules.verdict import exchanged
 from tests.rules.playbook import CCW, CW, MS, Play
 from tests.rules.toy import HOUSE, TOY
 
@@ -1047,3 +1048,18 @@ def test_what_nobody_waits_for_is_ignored_and_told() -> None:
     assert game.told(Ignored)
     game.choose("zero", "prison")
     assert game.told(Ignored)
+
+
+def test_a_table_that_goes_on_from_another_state_shows_what_that_state_asks_for() -> None:
+    """Maintenance is over: what it lit and what it held is not of this table."""
+    real, tried = opened(), held()
+    over = (Signal(lamp="litige", on=False), AlarmCleared(name="litige"))
+    assert exchanged(tried.state, real.state)[-2:] == over
+    assert exchanged(tried.state, play().state)[-2:] == over
+    lit = replace(real.state, coup=replace(real.state.coup, lit=("sens",)))
+    assert exchanged(lit, real.state)[0] == Signal(lamp="sens", on=False)
+    assert exchanged(play().state, lit)[0] == Signal(lamp="sens", on=True)
+    *_, lamp, alarm = exchanged(real.state, tried.state)
+    assert lamp == Signal(lamp="litige", on=True)
+    assert isinstance(alarm, AlarmRaised)
+    assert alarm in tried.all

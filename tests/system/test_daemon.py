@@ -306,6 +306,11 @@ def alarms(rig: Rig) -> list[dict[str, Any]]:
     return listed
 
 
+def lamp(rig: Rig, name: str) -> int:
+    """How a lamp was switched last."""
+    return [level for _, switched, level in rig.lamps if switched == name][-1]
+
+
 async def until_alarm(rig: Rig, name: str, **like: bool) -> None:
     await until(
         rig,
@@ -335,6 +340,10 @@ async def test_maintenance_is_marked_everywhere_and_leaves_no_trace_in_the_game(
         wheel.play([9])
         await until(rig, lambda: len(results(rig)) == 3, "a coup that does not count")
         assert results(rig)[-1]["maintenance"] is True
+        wheel._ccw = not wheel._ccw
+        wheel.play([10])
+        await until_alarm(rig, "litige", active=True)
+        await until(rig, lambda: lamp(rig, "litige") == 1, "the lamp")
         heard = len(rig.consumer.heard)
         await rig.restart_daemon()  # maintenance outlives a power cut, and so does the state to go back to
         await rig.consumer.wait_for("status", lambda body: body["reason"] == "maintenance", 10, start=heard)
@@ -343,10 +352,12 @@ async def test_maintenance_is_marked_everywhere_and_leaves_no_trace_in_the_game(
         lasting = ("seance", "partie", "coup", "phase", "limits", "last_direction", "attestations")
         assert {key: after[key] for key in lasting} == {key: before[key] for key in lasting}
         assert not after["maintenance"]
+        await until_alarm(rig, "litige", active=False)  # it held a coup that never was
+        await until(rig, lambda: lamp(rig, "litige") == 0, "the lamp's end")
         wheel.play([11])
-        await until(rig, lambda: len(results(rig)) == 4, "a coup that counts")
+        await until(rig, lambda: len(results(rig)) == 5, "a coup that counts")
         assert "maintenance" not in results(rig)[-1]
-        assert (results(rig)[-1]["coup"], results(rig)[-1]["result_no"]) == (before["coup"] + 1, 4)
+        assert (results(rig)[-1]["coup"], results(rig)[-1]["result_no"]) == (before["coup"] + 1, 5)
         await proven(rig)
 
 
