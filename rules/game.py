@@ -108,6 +108,11 @@ class Coup:
     """What the game carries on from coup to coup of a partie (who launched last)."""
 
 
+def outlasting(coup: Coup, house: House) -> tuple[Breach, ...]:
+    """Breaches that a new launch does not heal: those that the law only notes, also where this house holds them."""
+    return tuple(b for b in coup.breaches if b.severity is Severity.NOTED or b.code in house.raise_to_held)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """What a game may look at beside its coup and the fact."""

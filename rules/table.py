@@ -48,7 +48,22 @@ from rules.facts import (
     SpinStopped,
     TimerElapsed,
 )
-from rules.game import Abandon, Annul, Close, Context, Effect, Found, Game, Go, House, Read, Reading, Reopen, Turned
+from rules.game import (
+    Abandon,
+    Annul,
+    Close,
+    Context,
+    Effect,
+    Found,
+    Game,
+    Go,
+    House,
+    Read,
+    Reading,
+    Reopen,
+    Turned,
+    outlasting,
+)
 from rules.state import Step, TableState
 
 RUNNING: Final = frozenset({Phase.MISES_OUVERTES, Phase.LANCE, Phase.JEUX_FAITS, Phase.RESULTAT})
@@ -202,8 +217,7 @@ def carry_out(desk: Desk, effect: Effect) -> None:
 
 def relaunch(desk: Desk) -> None:
     """The launch came to nothing: same coup, same stakes, bets open again; what held that launch is forgotten."""
-    raised = desk.house.raise_to_held
-    keep = tuple(b for b in desk.coup.breaches if b.severity is Severity.NOTED or b.code in raised)
+    keep = outlasting(desk.coup, desk.house)
     desk.disarm(*verdict.DRAW_TIMERS)
     verdict.admit_doubts(desk)
     desk.quench()

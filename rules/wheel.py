@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from rules.decisions import Announce, CancelTimer, Ignored, SetTimer, Severity, Signal
 from rules.facts import Direction, Fact
-from rules.game import Close, Context, Coup, Effect, Found, Heard, Read, Reading, RnvpMode, Turned
+from rules.game import Close, Context, Coup, Effect, Found, Heard, Read, Reading, RnvpMode, Turned, outlasting
 from rules.words import text
 
 MS: Final = 1_000_000
@@ -165,9 +165,9 @@ def turned_too_late(h: Hearing, direction: Direction) -> None:
 
 def launched_anew(h: Hearing) -> None:
     """The wheel is actuated again before the bets are closed: another draw in the same coup, with its own time."""
-    noted = tuple(breach for breach in h.coup.breaches if breach.severity is Severity.NOTED)
+    keep = outlasting(h.coup, h.context.house)
     h.dark(h.coup.lit)
-    h.set(breaches=noted, readings=(), times={}, due_at_ns=None, travel=None, per_turn=None, annulled=False)
+    h.set(breaches=keep, readings=(), times={}, due_at_ns=None, travel=None, per_turn=None, annulled=False)
     ends_ns = h.fact.at_ns + h.context.house.draw_max_ms * MS
     h.say(CancelTimer(name=CALL_TIMER), SetTimer(name="tirage", at_ns=ends_ns, on_restart="restart"))
 

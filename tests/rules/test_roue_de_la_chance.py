@@ -199,8 +199,9 @@ def test_r_rc_07_a_wheel_turned_back_in_the_open_starts_another_draw_of_the_same
     assert list(game.ended().times) == ["started", "slowed", "closed", "stopped", "ended"]
 
 
-def test_a_noted_breach_outlives_a_wheel_turned_back() -> None:
-    game = roue(max_players=1)
+@pytest.mark.parametrize("raised", [(), ("trop_de_joueurs",)])
+def test_a_noted_breach_outlives_a_wheel_turned_back(raised: tuple[str, ...]) -> None:
+    game = roue(max_players=1, raise_to_held=raised)
     game.chip("orange", 200, player="J1")
     game.chip("orange", 200, player="J2")
     game.spin(CW)
