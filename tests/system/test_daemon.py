@@ -153,7 +153,8 @@ async def test_a_wrong_configuration_ends_with_2_and_every_problem(tmp_path: Pat
         _, err = await process.communicate()
         assert process.returncode == 2
         assert f"{file}: house.tableau = 2: unknown key (did you mean tableaux?)".encode() in err
-        assert f"{file}: wheel.b = 27: line 27 of chip 'header' is that of wheel.a already".encode() in err
+        said = f"{file}: devices.wheel.lines.b = 27: line 27 of chip 'header' is that of devices.wheel.lines.a already"
+        assert said.encode() in err
 
 
 async def test_state_health_and_results_for_people() -> None:
