@@ -97,3 +97,26 @@ async def test_a_result_that_the_brokers_rights_refuse_waits_and_raises_an_alarm
         assert results(rig)[0]["outcome"]["number"] == 17
         await until(rig, lambda: not alarms(), "the alarm's end")
         await proven(rig)
+
+
+async def test_events_that_the_brokers_rights_refuse_wait_and_hold_up_no_result() -> None:
+    rig = Rig(brisk_table())
+    rig.broker.rights = rig.folder / "rights"
+    rig.broker.rights.write_text(f"topic readwrite #\ntopic deny {rig.base}/event\n")
+    async with rig:
+        wheel = await opened(rig)
+        wheel.play(number(n) for n in range(3))
+        await until(rig, lambda: len(results(rig)) == 3, "the results")
+        await rig.consumer.wait_for("state", lambda body: "mqtt:publish:event" in str(body["alarms"]), 20)
+        assert not any(heard.suffix == "event" for heard in rig.consumer.heard)
+        await rig.daemon.kill()  # what went out before others is not sent again
+        rig.broker.rights.write_text("topic readwrite #\n")
+        assert rig.broker.process is not None
+        rig.broker.process.send_signal(signal.SIGHUP)
+        await rig.daemon.start()
+        await rig.consumer.wait_for("event", lambda body: body["code"] == "resultat" and body["coup"] == 3, 20)
+        events = [heard.body for heard in rig.consumer.heard if heard.suffix == "event"]
+        assert [body["seq"] for body in events] == sorted(body["seq"] for body in events)
+        assert [body["coup"] for body in events if body["code"] == "resultat"] == [1, 2, 3]
+        assert len([heard for heard in rig.consumer.heard if heard.suffix == "result"]) <= 4  # one may be in doubt
+        await proven(rig)
