@@ -59,6 +59,9 @@ def attest(desk: Desk, command: Commanded) -> None:
         roles = ", ".join(sorted({role for need in needed for role in need.roles}))
         desk.refuse("attest", "role_non_habilite", what=what, roles=roles)
         return
+    if any(need.when == "close" for need in needed) and desk.state.coup is not None and desk.coup.launched:
+        desk.refuse("attest", "coup_en_cours")
+        return
     sign(desk, what, command.role, command.by)
 
 

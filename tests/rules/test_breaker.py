@@ -457,6 +457,16 @@ def test_r_rf_03_a_cover_signed_for_before_the_ball_ran_is_no_cover() -> None:
     assert game.is_in(Phase.FERME)
 
 
+def test_r_rf_03_nobody_signs_for_a_cover_while_the_ball_runs() -> None:
+    game = faits(francaise())
+    game.command("attest", what="couvercle", role="chef")
+    assert game.one(Refused).code == "coup_en_cours"
+    game.drop()
+    game.chance(3)
+    game.command("close")
+    assert game.one(Refused).code == "attestation_manquante"
+
+
 def test_chips_that_leave_while_players_choose_are_the_payment() -> None:
     game = francaise()
     game.chip("rouge", 1000)
