@@ -95,13 +95,18 @@ def settled_values(readings: Sequence[Reading]) -> set[int | str]:
     return firm
 
 
+def disagreement(readings: Sequence[Reading]) -> Found:
+    """Who says what."""
+    told = ", ".join(f"{entry.source} {entry.value}" for entry in readings)
+    return Found(code="sources_en_desaccord", requirement="R-GEN-08", severity=Severity.HELD, args={"told": told})
+
+
 def disagree(desk: Desk) -> bool:
     """Do the sources vouch for different values; the coup is then held."""
     readings = desk.coup.readings
     if len(settled_values(readings)) < 2:
         return False
-    told = ", ".join(f"{entry.source} {entry.value}" for entry in readings)
-    desk.found(Found(code="sources_en_desaccord", requirement="R-GEN-08", severity=Severity.HELD, args={"told": told}))
+    desk.found(disagreement(readings))
     return True
 
 
@@ -301,17 +306,15 @@ def return_to_paid(desk: Desk, coup: Coup) -> None:
 
 def contradict(desk: Desk, reading: Reading) -> None:
     """A source contradicts a finished coup (design, source agreement)."""
-    told = f"{reading.source} {reading.value}"
     others = (entry for entry in desk.coup.readings if entry.source != reading.source)
     desk.set_coup(readings=(*others, reading), outcome=None)
-    revise(
-        desk, Found(code="sources_en_desaccord", requirement="R-GEN-08", severity=Severity.HELD, args={"told": told})
-    )
+    revise(desk, disagreement(desk.coup.readings))
 
 
 def revise(desk: Desk, why: Found) -> None:
     """A finished coup is in question: it is held anew, and its settlement and choices wait."""
-    desk.found(why)
+    desk.set_coup(breaches=tuple(entry for entry in desk.coup.breaches if entry.code != why.code))
+    desk.found(why)  # told anew, also when the same was decided before
     desk.disarm("choix")
     undone = desk.state.before or desk.state.stakes
     desk.set(offers={}, stakes=tuple(replace(stake, choices=stake.choices[: stake.zeros]) for stake in undone))

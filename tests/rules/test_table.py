@@ -789,6 +789,9 @@ def test_a_source_that_contradicts_afterwards_holds_the_coup_anew() -> None:
     assert game.state.phase is Phase.LITIGE
     game.command("resolve", outcome=2, **{"as": "valid"})
     assert [entry.net for entry in game.told(Settled)[0].lines] == [-200, -400]
+    game.read(1, "console")  # and once more, after that was decided
+    assert game.one(Breach).text.endswith("wheel_sensor 3, console 1")
+    assert game.one(CoupEnded).kind == "revision"
 
 
 def test_a_revised_coup_that_becomes_void_gives_everything_back() -> None:
