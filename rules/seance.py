@@ -61,8 +61,10 @@ def attest(desk: Desk, command: Commanded) -> None:
         return
     if any(need.when == "close" for need in needed) and desk.state.coup is not None and desk.coup.launched:
         desk.refuse("attest", "coup_en_cours")
-        return
-    sign(desk, what, command.role, command.by)
+    elif any(need.when == "reopen" for need in needed) and desk.state.phase not in CLOSED:
+        desk.refuse("attest", "fermer_d_abord")
+    else:
+        sign(desk, what, command.role, command.by)
 
 
 def limits_asked(desk: Desk, command: Commanded) -> Limits | Refusal:

@@ -434,13 +434,15 @@ def test_r_rf_32_33_34_a_raised_minimum_raises_every_maximum_and_needs_a_new_enc
     game = francaise()
     assert game.state.limits is not None
     assert game.state.limits.maxima["rouge"] == 500_000
-    game.command("limits", minimum_cents=1000)
-    assert game.one(Refused).code == "fermer_d_abord"
+    for name, args in (("limits", {"minimum_cents": 1000}), ("attest", {"what": "encaisse"})):
+        game.command(name, **args)
+        assert game.one(Refused).code == "fermer_d_abord"
     game.command("attest", what="couvercle", role="chef")
     game.command("close")
     game.command("open", minimum_cents=1000)
     assert game.one(Refused).code == "attestation_manquante"
     game.command("attest", what="encaisse")
+    assert not game.told(Refused)
     game.command("open", minimum_cents=1000)
     assert game.state.limits.maxima["rouge"] == 1_000_000
     assert game.state.limits.maxima["plein"] == 30_000
