@@ -58,6 +58,8 @@ class SpinStarted(Fact):
     """Somebody actuated the wheel or cylinder in this sense (decided after 90 degrees of travel)."""
 
     direction: Direction
+    found: bool = False
+    """It turned already when the watch began: nobody saw this start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

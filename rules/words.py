@@ -162,6 +162,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "deja_lancee": "La bille est déjà lancée dans ce sens",
     "deja_immobile": "La roue est déjà immobile",
     "sans_roulement": "Aucun roulement des lanceurs n'est établi à cette table",
+    "tourne_encore": "Tournait déjà ainsi quand l'observation a commencé : aucune manœuvre",
     "meme_manoeuvre": "Encore poussé dans le même sens : la même manœuvre",
     "sans_objet": "Rien n'attend ce fait",
     "rien_a_retirer": "Aucune mise de ce joueur à cet endroit",

@@ -320,8 +320,9 @@ class Tracker:
         self._below_ns = None
         self._run_out = RunOut()
         self._told.clear()
-        facts.append(SpinStarted(at_ns=t, source=self._role, direction=_direction(self.spin)))
-        if self.unwatched_ns is not None and self._options.pegs:  # it was turning already: its launch is unknown
+        found = self.unwatched_ns is not None
+        facts.append(SpinStarted(at_ns=t, source=self._role, direction=_direction(self.spin), found=found))
+        if found and self._options.pegs:  # its launch is unknown, and with it the travel
             self.flawed = True
             self.doubt(t, "not_observed", facts)
 
@@ -372,6 +373,7 @@ class Tracker:
                 return
             self._low = min(self._low, speed)
             if speed > 1.15 * self._low + 0.15:
+                self.unwatched_ns = None
                 self._begin_spin(c, t, facts)
 
     def _observe(self, c: int, t: int, facts: list[Fact]) -> None:

@@ -128,8 +128,21 @@ def test_a_wheel_that_turned_already_when_the_watch_began_is_told_as_not_observe
     half = renumbered(seen[len(seen) // 2 :])
     facts = encoder.opened(half[0].at_ns - 10 * MS) + encoder.feed(half) + encoder.tick(half[-1].at_ns + 5 * SECOND)
     assert names(facts)[:2] == ["SpinStarted", "Doubtful"]
+    assert only(facts, SpinStarted).found
     assert only(facts, Doubtful).why == "not_observed"
     assert only(facts, SpinStopped).travel < 3 * TURN
+
+
+def test_a_cylinder_that_turned_already_is_found_and_its_reversal_is_seen() -> None:
+    """A cylinder turns from one coup to the next: a restart finds it so, and that is nobody's actuation."""
+    turning, speed = coast(push([(0.0, 0.5)], 2.5 * RAD, 0.8), 2.5 * RAD, 0.02 * RAD, 20.0)
+    for then in (-2.5 * RAD, 3.0 * RAD):  # reversed, or pushed again
+        path, _ = coast(push(list(turning), then, 0.8, before=speed), then, 0.02 * RAD, 20.0)
+        seen = edges(path)
+        late = renumbered(seen[len(seen) // 4 :])
+        encoder = Encoder("wheel", CYLINDER)
+        facts = encoder.opened(late[0].at_ns - 10 * MS) + encoder.feed(late)
+        assert [fact.found for fact in facts if isinstance(fact, SpinStarted)] == [True, False]
 
 
 @pytest.mark.parametrize("before_ns", [1 * MS, 2 * SECOND])

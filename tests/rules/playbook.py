@@ -56,8 +56,8 @@ class Play:
             )
         )
 
-    def spin(self, direction: Direction) -> tuple[Decision, ...]:
-        return self.do(SpinStarted(at_ns=self.at(), source="wheel", direction=direction))
+    def spin(self, direction: Direction, *, found: bool = False) -> tuple[Decision, ...]:
+        return self.do(SpinStarted(at_ns=self.at(), source="wheel", direction=direction, found=found))
 
     def chip(self, spot: str, cents: int, player: str = "J1", tableau: int = 1, **more: Any) -> tuple[Decision, ...]:
         at_ns = more.pop("at_ns", None) or self.at()

@@ -35,7 +35,7 @@ from rules.decisions import (
 from rules.facts import DeviceBack, DeviceLost, LidClosed, PocketRead, SpinStopped
 from rules.game import load
 from rules.games.roulette.variants import FRENCH_CYLINDER, FrancaiseOptions
-from rules.wheel import WheelCoup
+from rules.wheel import WRONG_SENSE, WheelCoup
 from tests.rules.playbook import CCW, CW
 from tests.rules.wheels import Wheel, francaise
 
@@ -203,12 +203,29 @@ def test_r_rf_09_the_ball_runs_against_the_cylinder() -> None:
     assert game.lit == {"litige"}
 
 
+def test_r_rf_09_a_cylinder_that_was_found_turning_was_not_actuated_by_anybody() -> None:
+    """It turns from one coup to the next; a restart finds it so and must not take that for the next actuation."""
+    game = coup(francaise(), 8, CW)
+    game.spin(CW, found=True)
+    assert game.ignored
+    assert (game.reasons, game.lit, game.state.last_direction) == ([], set(), CW)
+    game.spin(CCW, found=True)  # actuated while nobody watched
+    assert (game.reasons, game.lit, game.state.last_direction) == ([], set(), CCW)
+
+
 def test_r_rf_09_the_cylinder_must_be_actuated_for_the_ball() -> None:
     game = francaise()
+    game.ball(CCW)  # a sensor may tell the ball before the cylinder has come so far that its start is told
+    assert game.reasons == []
+    game.due()
+    assert game.lit == set(WRONG_SENSE)
+    game.call()
+    game.chance(8)
+    assert [(b.code, b.severity) for b in game.ended().reasons] == [("cylindre_non_actionne", Severity.HELD)]
+    game = francaise()
     game.ball(CCW)
-    assert (game.breach().code, game.breach().severity) == ("cylindre_non_actionne", Severity.HELD)
-    assert game.lit == set()
-    game.spin(CW)  # put right while the stakes are open
+    game.spin(CW)
+    assert (game.reasons, game.lit) == ([], set())
     assert game.reasons == []
     game.spin(CCW)  # turned back under the ball
     assert game.reasons == ["bille_dans_le_sens_du_cylindre"]

@@ -61,6 +61,7 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
     "tableau": st.integers(0, 3),
     "value": VALUES,
     "recovered": st.booleans(),
+    "found": st.booleans(),
     "what": st.sampled_from(["zero", "m1", "m2"]),
     "name": NAMES,
     "by": st.sampled_from(["Mme Roux", "M. Bon"]),

@@ -45,8 +45,8 @@ HEARS = frozenset(
     }
 )
 SAYS = frozenset({"rien_ne_va_plus", "jeton_dans_le_cylindre", "faites_vos_jeux", "lanceur", wheel.CALL_TIMER})
-OF_THE_BALL = ("cylindre_non_actionne", "bille_dans_le_sens_du_cylindre")
-"""Breaches of one launch of the ball: put right by launching it properly."""
+SAME_SENSE = "bille_dans_le_sens_du_cylindre"
+"""Breach of one launch of the ball: put right by launching it properly."""
 
 
 def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Heard:
@@ -61,6 +61,8 @@ def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Hea
             launched(h, fact)
         case DropDue():
             wheel.due(h, "drop_due")
+            if h.coup.launched and h.coup.direction is None:
+                h.light(WRONG_SENSE)
         case BallDropped():
             dropped(h)
         case BallLost(why=why):
@@ -93,6 +95,9 @@ def turned(h: Hearing, fact: SpinStarted) -> None:
     if wheel.pushed_again(h, fact.direction):
         h.ignore("meme_manoeuvre")
         return
+    if fact.found and fact.direction is h.context.last_direction:
+        h.ignore("tourne_encore")
+        return
     wheel.actuated(h, fact.direction)
     if h.coup.launched:
         judge_ball(h)
@@ -123,13 +128,11 @@ def launched(h: Hearing, fact: BallLaunched) -> None:
 
 
 def judge_ball(h: Hearing) -> None:
-    """The ball must run against a cylinder that was actuated (R-RF-09)."""
-    h.forget(*OF_THE_BALL)
+    """The ball must run against the cylinder (R-RF-09), whose start may be told after it."""
+    h.forget(SAME_SENSE)
     wrong = h.has("direction_non_alternee")
-    if h.coup.direction is None:
-        h.found("cylindre_non_actionne", h.law.alternation, Severity.HELD)
-    elif h.coup.ball_direction is h.coup.direction:
-        h.found("bille_dans_le_sens_du_cylindre", h.law.alternation, Severity.HELD)
+    if h.coup.direction is not None and h.coup.ball_direction is h.coup.direction:
+        h.found(SAME_SENSE, h.law.alternation, Severity.HELD)
         wrong = True
     if wrong:
         h.light(WRONG_SENSE)
@@ -217,6 +220,8 @@ def read_pocket(h: Hearing, fact: PocketRead, variant: Variant) -> None:
     if not h.coup.launched:
         h.set(launched=True)
         h.found("lancer_non_vu", "R-GEN-08", Severity.HELD)
+    elif h.coup.direction is None and not h.has("cylindre_non_actionne"):
+        h.found("cylindre_non_actionne", h.law.alternation, Severity.HELD)
     wheel.closed_by_the_draw(h)
     h.dark(h.coup.lit)
     reading = Reading(
