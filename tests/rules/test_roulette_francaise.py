@@ -223,6 +223,12 @@ def test_r_rf_09_the_cylinder_must_be_actuated_for_the_ball() -> None:
     game.chance(8)
     assert [(b.code, b.severity) for b in game.ended().reasons] == [("cylindre_non_actionne", Severity.HELD)]
     game = francaise()
+    game.do(DeviceLost(at_ns=game.at(), source="wheel", device="wheel", why="unplugged"))
+    game.ball(CCW)
+    game.call()
+    game.chance(8)
+    assert [b.code for b in game.ended().reasons] == ["appareil_perdu"]  # nobody can say whether it was
+    game = francaise()
     game.ball(CCW)
     game.spin(CW)
     assert (game.reasons, game.lit) == ([], set())

@@ -220,7 +220,7 @@ def read_pocket(h: Hearing, fact: PocketRead, variant: Variant) -> None:
     if not h.coup.launched:
         h.set(launched=True)
         h.found("lancer_non_vu", "R-GEN-08", Severity.HELD)
-    elif h.coup.direction is None and not h.has("cylindre_non_actionne"):
+    elif h.coup.direction is None and not wheel.unseen(h) and not h.has("cylindre_non_actionne"):
         h.found("cylindre_non_actionne", h.law.alternation, Severity.HELD)
     wheel.closed_by_the_draw(h)
     h.dark(h.coup.lit)
