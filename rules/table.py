@@ -108,7 +108,7 @@ def listen(desk: Desk, fact: Fact) -> None:
         game_hears = game_hears and name in desk.game.says
     if desk.state.phase is Phase.RESULTAT and is_of_the_next(desk.state, fact):
         game_hears = False
-    if isinstance(fact, PocketRead) and may_be_of_the_paid(desk.state):
+    if isinstance(fact, PocketRead) and is_of_the_paid(desk.state, fact):
         contradiction(desk, fact)
         return
     if game_hears and desk.state.phase in RUNNING and not desk.state.interrupted and timer_is_armed(desk, fact):
@@ -126,9 +126,11 @@ def is_of_the_next(state: TableState, fact: Fact) -> bool:
     )
 
 
-def may_be_of_the_paid(state: TableState) -> bool:
-    """Nothing turns or runs yet in the coup that has begun: what is read now is about the coup before."""
-    return state.previous is not None and state.coup is not None and state.coup.direction is None
+def is_of_the_paid(state: TableState, fact: PocketRead) -> bool:
+    """Nothing turns or runs yet: a person, or an instrument that had not spoken, reads about the coup before."""
+    if state.previous is None or state.coup is None or state.coup.direction is not None:
+        return False
+    return fact.origin is Origin.PERSON or all(entry.source != fact.source for entry in state.previous.readings)
 
 
 def hear_what_waited(desk: Desk) -> None:

@@ -241,7 +241,7 @@ def test_a_source_that_contradicts_after_the_next_chips_holds_the_paid_coup_anew
 
 
 def test_a_source_that_agrees_late_or_repeats_itself_disturbs_no_coup() -> None:
-    for value, source in ((17, "console"), (17, "wheel_sensor"), (99, "console")):
+    for value, source in ((17, "console"), (17, "wheel_sensor"), (18, "wheel_sensor"), (99, "console")):
         game = begun()
         game.read(value, source)
         assert game.ignored
