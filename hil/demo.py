@@ -37,7 +37,7 @@ def say(text: str) -> None:
     """One line for whoever watches."""
     try:
         print(text, flush=True)
-    except BrokenPipeError:  # `./dev demo | head -1`
+    except OSError:  # `./dev demo | head -1`, a full disk
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the interpreter's last flush uses it
 
 

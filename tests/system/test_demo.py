@@ -135,13 +135,16 @@ async def test_a_daemon_that_dies_ends_the_demo_with_its_reason(short: Path) -> 
     assert running.left_behind() == []
 
 
-async def test_a_reader_who_goes_away_ends_a_demo_without_end_and_leaves_no_trace(short: Path) -> None:
+@pytest.mark.parametrize(("whither", "lines"), [("| head -1", FIRST), ("> /dev/full", re.compile(""))])
+async def test_a_reader_who_goes_away_ends_a_demo_without_end_and_leaves_no_trace(
+    short: Path, whither: str, lines: re.Pattern[str]
+) -> None:
     process = await asyncio.create_subprocess_shell(
-        f"{sys.executable} -m hil.demo | head -1",
+        f"{sys.executable} -m hil.demo {whither}",
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ, "TMPDIR": str(short)},
     )  # fmt: skip
     out, err = await process.communicate()
-    assert FIRST.fullmatch(out.decode())
+    assert lines.fullmatch(out.decode())
     assert err == b""
     assert left_in(short) == []
 
