@@ -49,6 +49,7 @@ from drivers.base import Family
 from rules import game as games
 from rules.bets import Refusal
 from rules.game import Game, House
+from rules.table import SAID
 from rules.words import CATALOGUE
 
 T = TypeVar("T")
@@ -215,6 +216,7 @@ class _Reader:
         if game is not None and house is not None and options is not None:
             self.law(game, house)
             self.cells(game, house, devices)
+            self.codes(game, devices)
         mqtt = self.section(Mqtt, sections["mqtt"], "mqtt")
         self.url(mqtt)
         state = self.section(State, sections["state"], "state")
@@ -280,6 +282,14 @@ class _Reader:
             cells = getattr(devices[role].options, "cells", wanted) if role in devices else wanted
             if cells != wanted:
                 self.wrong(f"devices.{role}.cells", cells, f"the wheel of this game has {wanted}")
+
+    def codes(self, game: Game, devices: Mapping[str, Device]) -> None:
+        """A button says what somebody hears; a contact that says nothing (`kind = "lid"`) has any name."""
+        heard = SAID | game.says | set(game.contests)
+        for role, device in devices.items():
+            code = role.removeprefix("button.")
+            if code != role and device.options.kind == "button" and code not in heard:
+                self.wrong(f"buttons.{code}", None, f"nobody hears this code; allowed: {', '.join(sorted(heard))}")
 
     def chips(self, data: Mapping[str, Any]) -> dict[str, Chip]:
         chips: dict[str, Chip] = {}

@@ -66,6 +66,8 @@ from rules.game import (
 )
 from rules.state import Step, TableState
 
+SAID: Final = frozenset({"dernier_coup", "choix_clos", "confirme"})
+"""Codes of `Announced` that the table hears itself, beside `Game.says` and `Game.contests`."""
 RUNNING: Final = frozenset({Phase.MISES_OUVERTES, Phase.LANCE, Phase.JEUX_FAITS, Phase.RESULTAT})
 """Phases in which a game hears the facts of its draw."""
 OVER: Final = frozenset({Phase.CHOIX, Phase.REGLEMENT})

@@ -72,6 +72,11 @@ def test_values_become_what_the_rooms_need() -> None:
     assert config.house.options is not None
 
 
+def test_a_contact_that_says_nothing_has_any_name() -> None:
+    lid = {"chip": "header", "line": 9, "kind": "lid"}
+    assert "button.couvercle" in from_data(changed("buttons/couvercle", lid), "x").devices
+
+
 def test_a_bare_chip_name_is_a_kernel_chip_and_any_other_path_a_socket() -> None:
     config = from_data(changed("chips/header/path", "gpiochip4"), "x")
     assert (config.chips["header"].path, config.chips["header"].gpiod) == ("/dev/gpiochip4", True)
@@ -126,6 +131,7 @@ REFUSED: list[tuple[str, Any, list[str]]] = [
     ("devices/console/baud", 50, ["devices.console.baud = 50", "from 300"]),
     ("devices/console/chip", "header", ["devices.console.chip = 'header'", "a device of family console has"]),
     ("devices/console", "usb", ["devices.console = 'usb'", "must be a table"]),
+    ("buttons/coup_null", {"chip": "header", "line": 9}, ["buttons.coup_null: nobody hears", "coup_nul, "]),
     ("buttons/coup_nul/line", 17, ["buttons.coup_nul.line = 17", "devices.wheel.lines.a already"]),
     ("buttons/coup_nul/line", None, ["buttons.coup_nul.line: missing"]),
     ("buttons/coup_nul/family", "buttons", ["buttons.coup_nul.family"]),
