@@ -143,6 +143,12 @@ def test_every_bet_on_every_result_and_its_exact_mean(variant: Variant) -> None:
     assert means == expected
 
 
+def test_r_rf_21_half_a_cent_moves_exactly_and_the_right_way() -> None:
+    spot = next(spot for spot in layout(FRANCAISE).spots.values() if spot.type == "deux_douzaines")
+    (moved,) = settle(FRANCAISE, spot, 17, cents=1).transfers
+    assert (moved.source, moved.target, moved.cents) == ("table", "player:J1", Fraction(1, 2))
+
+
 @VARIANTS
 def test_winners_stay_and_losers_go(variant: Variant) -> None:
     for spot in layout(variant).spots.values():
