@@ -1060,7 +1060,7 @@ def test_a_table_that_goes_on_from_another_state_shows_what_that_state_asks_for(
     assert exchanged(tried.state, real.state)[-2:] == over
     assert exchanged(tried.state, play().state)[-2:] == over
     assert real.state.coup is not None
-    lit = replace(real.state, coup=replace(real.state.coup, lit=("sens",)))
+    lit = replace(real.state, coup=TOY.coup(no=1, lit=("sens",)))
     assert exchanged(lit, real.state)[0] == Signal(lamp="sens", on=False)
     assert exchanged(play().state, lit)[0] == Signal(lamp="sens", on=True)
     *_, lamp, alarm = exchanged(real.state, tried.state)
