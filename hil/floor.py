@@ -59,6 +59,8 @@ class Broker:
         self.folder, self.port = folder, free_port()
         self.rights: Path | None = None
         """An ACL file; without one everybody may everything."""
+        self.settings: list[str] = []
+        """More lines of its configuration."""
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self, deadline_s: float = 10.0) -> None:
@@ -67,7 +69,7 @@ class Broker:
         if program is None:
             raise RigError("mosquitto is not installed: apt-get install mosquitto")
         lines = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "log_dest stderr"]
-        lines += ["persistence true", f"persistence_location {self.folder}/"]
+        lines += ["persistence true", f"persistence_location {self.folder}/", *self.settings]
         if self.rights is not None:
             lines.append(f"acl_file {self.rights}")
         if os.geteuid() == 0:
