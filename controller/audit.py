@@ -32,6 +32,7 @@ from controller.journal_file import (
     result_hash,
     row_hash,
     stored_rows,
+    unsent_messages,
 )
 from controller.signing import SigningKey
 from controller.signing import verify as signature_holds
@@ -44,7 +45,7 @@ class BadRow:
     row: int
     reason: str
     """`missing` `chain` `altered` `unreadable` `result_missing` `result_altered` `result_chain` `result_hash`
-    `result_sig` `head` `key` `seal` `snapshot_a` `snapshot_b`; of an export also `line` `trailer`."""
+    `result_sig` `head` `key` `seal` `snapshot_a` `snapshot_b` `message` `file`; of an export also `line` `trailer`."""
     detail: str
 
     def __str__(self) -> str:
@@ -196,6 +197,12 @@ def _verify_end(connection: sqlite3.Connection, rows: _Rows, public_key: str | N
         found = connection.execute(f"SELECT digest, body FROM {table}").fetchone()  # noqa: S608
         if found is not None and decoded(found[0]) != digest(found[1]):
             raise _Bad(rows.seq, table, "the digest of this copy of the state does not hold")
+    for message, sound in unsent_messages(connection, head.sent, 2**31):
+        if not sound:
+            raise _Bad(message.seq, "message", f"message {message.id}, which the floor does not have yet, was altered")
+    (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if said != b"ok":
+        raise _Bad(rows.seq, "file", f"every row holds, but the file is damaged: {decoded(said)}")
 
 
 @contextlib.contextmanager

@@ -70,6 +70,7 @@ def test_every_column_of_a_row_is_in_its_hash(journal: tuple[Path, SigningKey], 
         ("UPDATE results SET coup = '1', result_no = 9 WHERE result_no = 6", 8, "result_altered"),
         ("UPDATE snapshot_a SET body = '{}'", 10, "snapshot_a"),
         ("UPDATE snapshot_b SET digest = ''", 10, "snapshot_b"),
+        ("UPDATE outbox SET payload = replace(payload, 'vert', 'bleu') WHERE seq = 4", 4, "message"),
         ("UPDATE head SET hash = ''", 10, "head"),
         ("UPDATE head SET seal = ''", 10, "seal"),
         ("DELETE FROM head", 11, "unreadable"),
@@ -82,6 +83,17 @@ def test_the_first_bad_row(journal: tuple[Path, SigningKey], statement: str, row
     bad = verify(path, key.public)
     assert bad is not None
     assert (bad.row, bad.reason) == (row, reason), bad
+
+
+def test_a_file_whose_pages_are_damaged_although_every_row_can_be_read(journal: tuple[Path, SigningKey]) -> None:
+    path, key = journal
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = 'results_seq'")  # its pages belong to nothing now
+        connection.commit()
+    bad = verify(path, key.public)
+    assert bad is not None
+    assert (bad.row, bad.reason) == (10, "file")
 
 
 def test_of_two_bad_rows_the_first(journal: tuple[Path, SigningKey]) -> None:
