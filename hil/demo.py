@@ -199,7 +199,10 @@ async def demo(table: str, coups: int | None) -> int:
             told_to_stop.append(name)
             me.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    ends = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # the terminal is closed; not so under nohup
+        ends.append(signal.SIGHUP)
+    for number in ends:
         loop.add_signal_handler(number, stop, number.name)
     try:
         played = demo_of(table)
@@ -220,7 +223,7 @@ async def demo(table: str, coups: int | None) -> int:
         print(f"demo: {told_to_stop[0]} before {coups} valid results", file=sys.stderr, flush=True)
         return 1
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in ends:
             loop.remove_signal_handler(number)
     return 0
 

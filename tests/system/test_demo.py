@@ -135,6 +135,14 @@ async def test_a_daemon_that_dies_ends_the_demo_with_its_reason(short: Path) -> 
     assert running.left_behind() == []
 
 
+async def test_a_terminal_that_is_closed_ends_it_and_leaves_no_trace(short: Path) -> None:
+    running = await Running.start(short)
+    await running.line("status +online")
+    running.process.send_signal(signal.SIGHUP)
+    assert await running.process.wait() == 0
+    assert running.left_behind() == []
+
+
 @pytest.mark.parametrize(("whither", "lines"), [("| head -1", FIRST), ("> /dev/full", re.compile(""))])
 async def test_a_reader_who_goes_away_ends_a_demo_without_end_and_leaves_no_trace(
     short: Path, whither: str, lines: re.Pattern[str]
