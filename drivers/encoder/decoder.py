@@ -177,6 +177,7 @@ class Encoder:
             "cell": self._tracker.cells(self._quadrature.c)[0],
             "spinning": self._tracker.spin,
             "edges": self._filter.counters["edges"],
+            "unseen": dict(self._filter.unseen),
             "learned": {
                 "spins": law.spins,
                 "slowing_urad_s2": [round(1e6 * f) for f in law.fit],

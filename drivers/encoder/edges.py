@@ -45,6 +45,7 @@ class EdgeFilter:
         "counters",
         "latest_ns",
         "released_ns",
+        "unseen",
     )
 
     def __init__(self, role: str, *, swapped: bool, gap_us: int) -> None:
@@ -68,6 +69,8 @@ class EdgeFilter:
         self.released_ns = NEVER
         """Time of the newest code given out."""
         self.counters = {"edges": 0, "glitches": 0, "repeated": 0, "holes": 0, "restarts": 0, "foreign": 0}
+        self.unseen: dict[str, int] = {}
+        """`<line> rising` or `falling` -> how often it must have been there and was not reported."""
 
     def push(self, edges: Sequence[Edge]) -> list[Coded]:
         """Codes that have become certain."""
@@ -96,6 +99,8 @@ class EdgeFilter:
             if level == levels[n]:
                 counters["repeated"] += 1
                 code |= REPEATED
+                edge = f"{line} {'falling' if level else 'rising'}"
+                self.unseen[edge] = self.unseen.get(edge, 0) + 1
             levels[n] = level
             if n != self._line and held and held[-1][1] <= at_ns - gap_ns:
                 out += held
@@ -157,6 +162,7 @@ class EdgeFilter:
             "latest_ns": self.latest_ns,
             "released_ns": self.released_ns,
             "counters": dict(self.counters),
+            "unseen": dict(self.unseen),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -167,6 +173,7 @@ class EdgeFilter:
         self._at_ns[:], self._before_ns[:] = state["at_ns"], state["before_ns"]
         self.latest_ns, self.released_ns = state["latest_ns"], state["released_ns"]
         self.counters.update(state["counters"])
+        self.unseen = dict(state["unseen"])
 
     def _crowd(self, n: int, code: int, at_ns: int, out: list[Coded]) -> None:
         """A new edge while others are still held: drop it with its opposite, or release the old and hold it."""

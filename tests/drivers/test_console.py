@@ -263,6 +263,7 @@ def test_beats_keep_it_there() -> None:
 
 
 def test_field_case_73_a_second_reader_shows_as_a_bad_link_within_ten_frames() -> None:
+    """Field case 84 too: a UART whose speed follows the processor's."""
     line = Line()
     facts: list[Fact] = []
     for _ in range(5):

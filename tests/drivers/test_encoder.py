@@ -169,6 +169,7 @@ def test_the_mixed_signal_has_something_of_everything(whole: tuple[list[Edge], l
 def test_any_split_and_any_tick_tells_the_same(
     whole: tuple[list[Edge], list[Fact], dict[str, Any]], data: st.DataObject
 ) -> None:
+    """Field case 63: what is read late, the index too, counts where it happened."""
     seen, facts, state = whole
     cuts = sorted(data.draw(st.lists(st.integers(0, len(seen)), max_size=30)))
     device, heard = encoder(), []
@@ -300,6 +301,16 @@ def test_a_repeated_level_is_a_loss_and_does_not_shift_the_count() -> None:
     assert device.health()["repeated"] == 1
     assert [fact.lost for fact in facts if isinstance(fact, Overrun)] == [1]
     assert device.sample()["count"] == sum("index" not in edge.line for edge in clean)
+
+
+@pytest.mark.parametrize(("line", "level"), [("wheel.a", 1), ("wheel.b", 0), ("wheel.index", 1)])
+def test_case_68_an_edge_that_never_comes_is_named(line: str, level: int) -> None:
+    """A driver in the kernel that takes half of a line's interrupts for itself."""
+    device = encoder()
+    seen = renumbered(edge for edge in edges(turning(3.0)) if (edge.line, edge.level) != (line, level))
+    facts = device.feed(seen)
+    assert {"Doubtful", "DeviceLost"} & set(names(facts))
+    assert list(device.sample()["unseen"]) == [f"{line} {'rising' if level else 'falling'}"]
 
 
 @pytest.mark.parametrize("speed", [0.15, 3.0])

@@ -282,6 +282,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> type[FakeChip]:
 
 
 async def test_all_inputs_are_one_request_as_the_encoder_needs_it(kernel: type[FakeChip]) -> None:
+    """Field cases 52 and 66: room for a burst, and the monotonic clock."""
     port = await open_port("/dev/gpiochip0", {"wheel.a": Line(17), RNVP: Line(23, True, "pull_up")}, LAMPS)
     (inputs, consumer, buffer), (outputs, _, _) = kernel.asked
     assert (consumer, buffer) == ("table-controller", 1024)

@@ -187,6 +187,7 @@ async def test_absent_at_the_start_is_told_once_and_costs_nothing(rig: Rig) -> N
 
 @pytest.mark.parametrize("moment", ["idle", "mid-frame", "mid-write"])
 async def test_field_case_70_a_pulled_cable_is_no_busy_loop(rig: Rig, moment: str) -> None:
+    """Field case 81 too: a motor that throws the adapter off the bus, twenty times."""
     device = rig.wheel()
     counts: list[int] = []
     for plug in range(1, 21):
