@@ -205,6 +205,7 @@ def called(h: Hearing) -> None:
         return
     h.set(called_at_ns=h.fact.at_ns)
     h.say(Close(at_ns=h.fact.at_ns, until_ns=h.fact.until_ns, how="croupier"), CancelTimer(name=CALL_TIMER))
+    h.announce("rien_ne_va_plus")
     h.dark(CALL_NOW)
     judge_call(h)
 

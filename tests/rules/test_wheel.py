@@ -126,6 +126,7 @@ def test_a_call_after_its_moment(
     due(game)
     game.say("rien_ne_va_plus", at_ns=game.now + after_ms * MS)
     assert game.one(BetsClosed).how == "croupier"
+    assert game.said("rien_ne_va_plus")  # the floor hears of every announcement
     assert game.is_in(Phase.JEUX_FAITS)
     found = [] if severity is None else [("rnvp_en_retard", severity)]
     assert [(b.code, b.severity) for b in game.state.coup.breaches] == found  # type: ignore[union-attr]
