@@ -29,7 +29,7 @@ from controller.errors import ControllerError
 from controller.signing import SigningKey, verify
 
 NAME: Final = "journal.sqlite3"
-FORMAT: Final = 1
+FORMAT: Final = 2
 ZEROS: Final = "0" * 64
 """What the first row and the first result are chained to."""
 SNAPSHOTS: Final = ("snapshot_a", "snapshot_b")

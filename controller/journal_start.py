@@ -124,20 +124,18 @@ class Start:
             else:
                 beginning = _Beginning(reason="deleted", previous=self.mark.epoch if self.mark else "")
         else:
-            connection: sqlite3.Connection | None = None
             try:
-                connection = connect(path)
-                damage = examine(connection)
+                with contextlib.ExitStack() as opened:
+                    connection = opened.enter_context(contextlib.closing(connect(path)))
+                    self._check_format(connection)
+                    damage = examine(connection)
+                    if not damage:
+                        opened.pop_all()
+                        return connection, ""
             except sqlite3.Error as error:
                 if of_the_surroundings(error):
-                    if connection is not None:
-                        connection.close()
                     raise
                 damage = f"{error} ({name_of(error) or type(error).__name__})"
-            if connection is not None:
-                if not damage:
-                    return connection, ""
-                connection.close()
             beginning = self._salvaged(path, damage)
         self._swap_in(path, beginning)
         return connect(path), beginning.reason
@@ -239,12 +237,16 @@ class Start:
             earlier=(last.row.at_ns, last.row.time) if was.boot != self.owner.boot else None,
         )
 
+    def _check_format(self, connection: sqlite3.Connection) -> None:
+        """A file of another format is not damaged: whoever wrote it can read it."""
+        written = read_about(connection).get("format", str(FORMAT))
+        if written.isdigit() and written != str(FORMAT):
+            raise JournalError(
+                f"{self.folder / NAME} has format {written}, this program reads {FORMAT}: use the version that wrote it"
+            )
+
     def _check_owner(self, connection: sqlite3.Connection) -> None:
         about, path = read_about(connection), self.folder / NAME
-        if about.get("format") != str(FORMAT):
-            raise JournalError(
-                f"{path} has format {about.get('format')}, this program reads {FORMAT}: use the version that wrote it"
-            )
         for name, ours in (("table", self.owner.table), ("game", self.owner.game)):
             if about.get(name) != ours:
                 raise JournalError(
