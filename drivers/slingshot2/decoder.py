@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from drivers.link import MS, Link
 from drivers.slingshot2.codes import ADVICE, FLAGS, SELFTEST, STATES, command_line
-from drivers.slingshot2.lines import Answer, Bare, Bonus, Splitter, Status, read
+from drivers.slingshot2.lines import EXPIRED, Answer, Bare, Bonus, Splitter, Status, read
 from rules.facts import BallLaunched, BallLost, Direction, Doubtful, DropDue, Fact, PocketRead, SpinStarted
 
 NOT_DETECTED, WITH_ROTOR, STUCK, LAUNCH_FAILED = 1, 2, 4, 8
@@ -37,7 +37,6 @@ TURNS_RPM10: Final = 50
 """Below 2 rpm the rotor counts as at rest, from 5 rpm up as actuated."""
 EXPECTED: Final = frozenset({(6, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 2), (5, 1), (5, 6), (3, 7)})
 """Steps of the state that the manual knows; every other one is counted as illegal, and heard."""
-LICENCE_EXPIRED: Final = 999
 
 _SPECIAL: Final[Mapping[str, tuple[int, str]]] = {"00": (38, "00"), "38": (39, "000"), "39": (40, "0000")}
 """Printed number -> how many pockets a wheel that has it has at least, and its value (PROTOCOL.md section 2)."""
@@ -172,7 +171,7 @@ class SlingShot2:
                     self._recent.answers.append(piece.decode())
                     facts += self._answer(line, at_ns)
                 case Bonus(days=days):
-                    self._seen.licence = "licence" if days == LICENCE_EXPIRED else ""
+                    self._seen.licence = "licence" if days == EXPIRED else ""
                 case None:
                     self._recent.rejected.append(piece[:64].hex(" "))
                     facts += self._link.damaged(at_ns)

@@ -18,10 +18,13 @@ LINE_MAX: Final = 1024
 GAP_NS: Final = 400_000_000
 """A line takes 23 ms at 9600 baud: what follows a pause longer than this does not belong to what came before it."""
 
+EXPIRED: Final = 999
+"""In the place of the number or of the days: the licence of the bonus numbers has run out."""
+
 _BREAK: Final = re.compile(rb"[\r\n*]")
 _STATUS: Final = re.compile(rb"\*X;([1-7]);(\d{3});(  | \d|[123]\d|00);([0-9A-F]);(\d{3});([01])")
 _BARE: Final = re.compile(rb" ?\d|[123]\d|00")
-_BONUS: Final = re.compile(rb"\*Y;[1-6];\d{3}(?:;(\d{1,3}))?")
+_BONUS: Final = re.compile(rb"\*Y;[1-6];(\d{3})(?:;(\d{1,3}))?")
 _ANSWER: Final = re.compile(rb"\*([ACFIKMOPRSTVWdosuvw])(?: [!-~][ -~]*)?")
 
 
@@ -49,7 +52,7 @@ class Bare(NamedTuple):
 
 
 class Bonus(NamedTuple):
-    """A bonus number; `days` is what is left of its licence (999 = expired), None when not told."""
+    """A bonus number; `days` is what is left of its licence (`EXPIRED`), None when not told."""
 
     days: int | None
 
@@ -119,7 +122,8 @@ def read(line: bytes) -> Line | None:
     if _BARE.fullmatch(line):
         return Bare(line.decode().strip())
     if bonus := _BONUS.fullmatch(line):
-        return Bonus(None if bonus[1] is None else int(bonus[1]))
+        number, days = bonus.groups()
+        return Bonus(EXPIRED if int(number) == EXPIRED else None if days is None else int(days))
     if answer := _ANSWER.fullmatch(line):
         return Answer(answer[1].decode(), line[2:].decode().strip())
     return None

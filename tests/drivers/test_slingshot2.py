@@ -566,9 +566,10 @@ def test_a_busy_self_test_and_an_unknown_code() -> None:
     assert wheel.decoder.sample()["answers"] == ["*F BUSY", "*F 42"]
 
 
-def test_an_expired_licence_shows_in_health() -> None:
+@pytest.mark.parametrize("line", [b"*Y;1;007;999\r\n", b"*Y;1;999\r\n"])
+def test_an_expired_licence_shows_in_health(line: bytes) -> None:
     wheel = Wheel()
-    wheel.raw(b"*Y;1;007;999\r\n")
+    wheel.raw(line)
     assert wheel.decoder.health()["advice"] == ADVICE["licence"]
     wheel.raw(b"*Y;1;007;30\r\n*Y;2;008\r\n")
     assert wheel.decoder.health()["advice"] is None
