@@ -227,7 +227,7 @@ def _object(raw: bytes) -> dict[str, Any] | None:
         return None
     try:
         value = msgspec.json.decode(raw)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ReplayError(f"not JSON: {error}") from error
     if not isinstance(value, dict):
         raise ReplayError(f"must be a JSON object, not {type(value).__name__}")

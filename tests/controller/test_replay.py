@@ -190,6 +190,7 @@ def test_a_config_by_hand_and_a_header_without_one(tmp_path: Path) -> None:
 
 WRONG: list[tuple[object, str]] = [
     ("{", "2: not JSON"),
+    ("[" * 100_000, "2: not JSON: maximum recursion depth"),
     ("[]", "2: must be a JSON object, not list"),
     ({"at_ns": 1}, "2: in: no input None; there are: Edge, Bytes"),
     ({"in": "Spun", "at_ns": 1}, "2: in: no input 'Spun'"),
@@ -220,7 +221,7 @@ WRONG: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "says"), WRONG)
+@pytest.mark.parametrize(("line", "says"), WRONG, ids=range(len(WRONG)))
 def test_a_line_that_is_not_of_the_format_is_named(line: object, says: str, tmp_path: Path) -> None:
     with pytest.raises(ReplayError, match=rf"trace\.jsonl:{says}"):
         outs(trace(tmp_path, line))
