@@ -276,12 +276,14 @@ class _Reader:
             self.wrong("house.declared_minimum_cents", house.declared_minimum_cents, text)
 
     def cells(self, game: Game, house: House, devices: Mapping[str, Device]) -> None:
-        """A source that counts cells counts those of the game's wheel."""
-        wanted = next(n for n in itertools.count() if game.read(n, house.options) is None)
+        """A source that counts cells or pockets counts those of the game's wheel."""
+        numbers = next(n for n in itertools.count() if game.read(n, house.options) is None)
+        wanted = numbers + sum(game.read(zeros, house.options) is not None for zeros in ("00", "000"))
         for role in house.sources:
-            cells = getattr(devices[role].options, "cells", wanted) if role in devices else wanted
-            if cells != wanted:
-                self.wrong(f"devices.{role}.cells", cells, f"the wheel of this game has {wanted}")
+            for key in ("cells", "pockets") if role in devices else ():
+                counted = getattr(devices[role].options, key, wanted)
+                if counted != wanted:
+                    self.wrong(f"devices.{role}.{key}", counted, f"the wheel of this game has {wanted}")
 
     def codes(self, game: Game, devices: Mapping[str, Device]) -> None:
         """A button says what somebody hears; a contact that says nothing (`kind = "lid"`) has any name."""
@@ -377,7 +379,7 @@ class _Reader:
         return {"chip": data.get("chip", ""), "lines": lines}
 
     def byte_device(self, family: Family, data: Mapping[str, Any], at: str) -> dict[str, Any]:
-        match = self.value(data.get("match", {}), dict[str, str], f"{at}.match") or {}
+        match = self.value(data.get("match", {}), dict[str, Annotated[str, Meta(min_length=1)]], f"{at}.match") or {}
         path = self.value(data.get("path", ""), str, f"{at}.path") or ""
         if bool(match) == bool(path):
             allowed = 'either match (udev properties such as { ID_SERIAL_SHORT = "..." }) or path (a tty), exactly one'
@@ -418,7 +420,7 @@ class _Reader:
                 self.wrong(f"house.{key}", None, f"missing: at least one of the devices ({', '.join(devices)})")
             for role in named:
                 self.one_of(role, devices, f"house.{key}", "the role of a device in [devices]")
-            if len(set(named)) < len(named):
+            if any(named.count(role) > 1 for role in named):
                 self.wrong(f"house.{key}", named, "names a device twice")
 
     def url(self, mqtt: Mqtt | None) -> None:

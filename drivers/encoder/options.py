@@ -42,6 +42,7 @@ class Options:
     """Departure from the natural run-out that is no longer natural."""
 
     def __post_init__(self) -> None:
+        half = 180_000 // max(self.cells, 1)  # of a cell, mdeg
         check = (
             (16 <= self.counts_per_turn <= 1_000_000 and self.counts_per_turn % 4 == 0,
              "counts_per_turn", self.counts_per_turn, "a multiple of 4 from 16 to 1000000 (pulses of one line x 4)"),
@@ -57,10 +58,10 @@ class Options:
             (0 <= self.glitch_us <= 1000, "glitch_us", self.glitch_us, "0 to 1000"),
             (3 <= self.index_tolerance < self.counts_per_turn // 4,
              "index_tolerance", self.index_tolerance, "3 to a quarter of counts_per_turn"),
-            (0 < self.hysteresis_mdeg < 180_000 // self.cells,
-             "hysteresis_mdeg", self.hysteresis_mdeg, f"1 to less than half a cell ({180_000 // self.cells})"),
-            (0 <= self.doubt_mdeg < 180_000 // self.cells,
-             "doubt_mdeg", self.doubt_mdeg, f"0 to less than half a cell ({180_000 // self.cells})"),
+            (0 < self.hysteresis_mdeg < half,
+             "hysteresis_mdeg", self.hysteresis_mdeg, f"1 to less than half a cell ({half})"),
+            (0 <= self.doubt_mdeg < half,
+             "doubt_mdeg", self.doubt_mdeg, f"0 to less than half a cell ({half})"),
             (10 <= self.obstruction_mrad_s <= 10_000, "obstruction_mrad_s", self.obstruction_mrad_s, "10 to 10000"),
         )  # fmt: skip
         for good, key, value, allowed in check:

@@ -1,9 +1,10 @@
 """A configuration is refused with file, key, value and what is allowed; every problem at once."""
 
 import base64
+import contextlib
 import copy
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,7 @@ REFUSED: list[tuple[str, Any, list[str]]] = [
     ("house/sources", ["wheel", "camera"], ["house.sources = 'camera'", "wheel, console"]),
     ("house/sources", [], ["house.sources: missing: at least one", "wheel, console"]),
     ("house/sources", ["wheel", "wheel"], ["house.sources", "twice"]),
+    ("house/sources", [1, [2], {}], ["house.sources = [2]", "wheel, console"]),
     ("house/draw_devices", ["rotor"], ["house.draw_devices = 'rotor'", "wheel, console"]),
     ("options/mirror", True, ["options.mirror = True", "unknown key", "miroir", "segments"]),
     ("options/miroir", "oui", ["options.miroir = 'oui'", "bool"]),
@@ -113,6 +115,7 @@ REFUSED: list[tuple[str, Any, list[str]]] = [
     ("devices/wheel/chip", "hat", ["devices.wheel.chip = 'hat'", "header"]),
     ("devices/wheel/counts_per_tour", 2400, ["devices.wheel.counts_per_tour = 2400", "did you mean counts_per_turn?"]),
     ("devices/wheel/counts_per_turn", 0, ["devices.wheel.counts_per_turn = 0: allowed is a multiple of 4"]),
+    ("devices/wheel/cells", 0, ["devices.wheel.cells = 0", "2 to counts_per_turn / 8"]),
     ("devices/wheel/cells", 50, ["devices.wheel.cells = 50", "the wheel of this game has 52"]),
     ("devices/wheel/direction", "left", ["devices.wheel.direction = 'left'", "cw, ccw"]),
     ("devices/wheel/lines/c", 4, ["devices.wheel.lines.c = 4", "a, b, index"]),
@@ -127,6 +130,7 @@ REFUSED: list[tuple[str, Any, list[str]]] = [
     ("devices/wheel/bias", "up", ["devices.wheel", "pull_up"]),
     ("devices/console/match", None, ["devices.console", "exactly one"]),
     ("devices/console/path", "/dev/ttyS1", ["devices.console", "exactly one"]),
+    ("devices/console/match/ID_SERIAL_SHORT", "", ["devices.console.match", "length >= 1"]),
     ("devices/console/match/ID_SERIAL_SHORT", 7, ["devices.console.match", "str"]),
     ("devices/console/baud", 50, ["devices.console.baud = 50", "from 300"]),
     ("devices/console/chip", "header", ["devices.console.chip = 'header'", "a device of family console has"]),
@@ -161,6 +165,29 @@ REFUSED: list[tuple[str, Any, list[str]]] = [
 def test_refused_with_key_value_and_what_is_allowed(path: str, value: Any, words: list[str]) -> None:
     found = problems(changed(path, value))
     assert any(all(word in problem for word in words) for problem in found), found
+
+
+def places(section: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in section.items():
+        yield above + key
+        if isinstance(value, dict):
+            yield from places(value, f"{above}{key}/")
+
+
+@pytest.mark.parametrize("name", [ROUE, ROULETTE])
+def test_whatever_stands_anywhere_is_accepted_or_refused_in_words(name: str) -> None:
+    data = plain(name)
+    strange: list[Any] = [None, 0, -1, 10**30, float("nan"), "", [1, [2]], {}]
+    for place in places(data):
+        for value in strange:
+            with contextlib.suppress(ConfigError):
+                config = from_data(changed(place, value, data), "x")
+                assert from_data(tomllib.loads(toml(config.resolved())), "y").digest() == config.digest()
+
+
+def test_a_sensor_of_another_wheel_is_refused() -> None:
+    data = changed("devices/wheel_sensor/pockets", 38, plain(ROULETTE))
+    assert problems(data) == ["devices.wheel_sensor.pockets = 38: the wheel of this game has 37"]
 
 
 def test_all_problems_of_a_file_are_told_at_once() -> None:
