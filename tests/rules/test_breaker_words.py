@@ -101,6 +101,7 @@ def test_closed_bets_without_a_launch_that_anybody_saw_can_be_decided(typed: boo
     assert game.ended().status is Status.VALID
     codes = {"appareil_perdu", "resultat_manuel"} | ({"lancer_non_vu"} if typed else set())
     assert {(b.code, b.severity) for b in game.ended().reasons} == {(code, Severity.NOTED) for code in codes}
+    assert "wheel_sensor" in game.ended().reasons[0].text  # the console draws nothing
     assert game.paid() == [("noir", "win", 500)]
 
 

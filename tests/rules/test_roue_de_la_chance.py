@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from controller import config_file
+from controller.errors import ConfigError
 from rules.bets import Refusal, Stake
 from rules.decisions import (
     Announce,
@@ -319,6 +321,27 @@ def test_r_rc_09_coup_nul_while_the_other_source_is_waited_for_tells_the_colour(
     game.stop(FOUR_TURNS, cell=ROUGE)
     game.say("coup_nul")
     assert game.ended().outcome == {"colour": "rouge", "cell": ROUGE, "turns": 4, "valid": False, "chances": ["rouge"]}
+
+
+def test_only_a_void_draw_ends_before_the_second_source_has_spoken() -> None:
+    game = spun(sources=("wheel", "console"))
+    game.touch()
+    game.stop(FOUR_TURNS, cell=ROUGE)
+    assert game.ended().status is Status.VOID
+    game.spin(CW)  # the same sense: held, and read all the same
+    game.slow()
+    game.call()
+    game.stop(FOUR_TURNS, cell=ROUGE)
+    assert game.is_in(Phase.RESULTAT)
+    game.read("rouge", "console")
+    assert game.ended().status is Status.HELD
+
+
+def test_r_rc_02_the_apparatus_has_one_table() -> None:
+    data = config_file.read_toml(config_file.shipped_tables()["roue-de-la-chance"])
+    data["house"]["tableaux"] = 2
+    with pytest.raises(ConfigError, match=r"(?s)house.tableaux = 2.*at most 1 \(R-RC-02\)"):
+        config_file.from_data(data, "test")
 
 
 def test_r_rc_09_only_a_turning_wheel_can_be_obstructed() -> None:

@@ -328,6 +328,7 @@ def test_a_ball_lost_after_the_call_is_held() -> None:
     game = faits()
     game.lose_ball("not_detected")
     assert (game.breach().code, game.breach().severity) == ("bille_perdue", Severity.HELD)
+    assert game.breach().requirement == "R-RF-13"
     assert "not_detected" in game.breach().text
     game.lose_ball("flown_off")
     assert game.ignored
@@ -405,6 +406,7 @@ def test_r_rf_13_a_ball_that_nobody_saw_launched_is_held_and_stops_nothing(back:
     assert (held.status, held.outcome and held.outcome["number"]) == (Status.HELD, 17)
     lost = [] if back else ["appareil_perdu", "source_manquante"]
     assert sorted(b.code for b in held.reasons) == sorted(["lancer_non_vu", *lost])
+    assert {b.requirement for b in held.reasons} == {"R-GEN-08"}
     assert game.is_in(Phase.LITIGE)
 
 

@@ -139,6 +139,7 @@ def test_closing_needs_the_cover_and_gives_back_the_stakes() -> None:
     game.command("attest", what="couvercle", role="chef")
     game.command("close")
     assert game.one(StakeAccepted).cents == 0
+    assert game.one(PhaseChanged) == PhaseChanged(phase=Phase.FERME, coup=0)
     assert (game.state.phase, game.state.coup, game.state.coup_no) == (Phase.FERME, None, 0)
 
 
