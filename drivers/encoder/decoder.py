@@ -23,7 +23,7 @@ _ALONE: Final = 24
 _STORM: Final = 300
 _STORM_NS: Final = 1_666_667
 """At rest: so many edges of one line alone, closer than this; nothing trembles so fast (field case 64: 400/s)."""
-_CEASED_NS: Final = 100 * MS
+_CEASED_NS: Final = 250 * MS
 _CEASED_RAD_S: Final = 0.6
 """Edges that end at more than this, without slowing down before, mean that the cable is out."""
 _PARTING_NS: Final = 5 * MS
