@@ -63,6 +63,8 @@ class Right:
     law: bool = True
     """It becomes a fact for the law; else the controller itself carries it out."""
     two_persons: bool = False
+    asks: bool = False
+    """It changes nothing: a screen that asks and asks must not fill the journal (`BURST`)."""
     args: type[wire.Message] | None = arguments.NoArgs
     """None: the game says which."""
 
@@ -84,9 +86,9 @@ COMMANDS: Final[Mapping[str, Right]] = {
     "resolve": Right((CHEF, COMITE), args=arguments.ResolveArgs),
     "void": Right((CHEF, COMITE), args=arguments.VoidArgs),
     "outcome": Right((CHEF,), two_persons=True, args=arguments.OutcomeArgs),
-    "replay": Right(ANY, law=False, args=arguments.ReplayArgs),
-    "state": Right(ANY, law=False),
-    "health": Right(ANY, law=False),
+    "replay": Right(ANY, law=False, asks=True, args=arguments.ReplayArgs),
+    "state": Right(ANY, law=False, asks=True),
+    "health": Right(ANY, law=False, asks=True),
     "diag": Right((TECHNICIEN,), law=False, args=arguments.DiagArgs),
     "selftest": Right((TECHNICIEN,), law=False, args=arguments.DevicesArgs),
     "calibrate": Right((TECHNICIEN,), law=False, args=arguments.DevicesArgs),
@@ -351,7 +353,7 @@ class Commands:
         self._room = most_at_once
         self._tokens, self._refilled_ns = BURST, clock.mono_ns()
         self.unrecorded = 0
-        """Refusals of strangers that were counted only."""
+        """Refusals of strangers, and questions, that were counted only."""
 
     async def handle(
         self, payload: bytes, *, name: str | None = None, retained: bool = False, peer: Peer | None = None
@@ -375,7 +377,8 @@ class Commands:
         return self._answered(claim, reply)
 
     def _answered(self, claim: Claim, reply: wire.Reply) -> wire.Reply:
-        if reply.code in UNPROVEN and not self._worth_a_row():
+        idle = COMMANDS[claim.name].asks if reply.ok else reply.code in UNPROVEN
+        if idle and not self._worth_a_row():
             self.unrecorded += 1
             return reply
         self._record(

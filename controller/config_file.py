@@ -49,7 +49,7 @@ from drivers.base import Family
 from rules import game as games
 from rules.bets import Refusal
 from rules.game import Game, House
-from rules.table import SAID
+from rules.table import LAMPS, SAID
 from rules.words import CATALOGUE
 
 T = TypeVar("T")
@@ -216,7 +216,7 @@ class _Reader:
         if game is not None and house is not None and options is not None:
             self.law(game, house)
             self.cells(game, house, devices)
-            self.codes(game, devices)
+            self.codes(game, devices, lamps)
         mqtt = self.section(Mqtt, sections["mqtt"], "mqtt")
         self.url(mqtt)
         state = self.section(State, sections["state"], "state")
@@ -285,13 +285,16 @@ class _Reader:
                 if counted != wanted:
                     self.wrong(f"devices.{role}.{key}", counted, f"the wheel of this game has {wanted}")
 
-    def codes(self, game: Game, devices: Mapping[str, Device]) -> None:
-        """A button says what somebody hears; a contact that says nothing (`kind = "lid"`) has any name."""
+    def codes(self, game: Game, devices: Mapping[str, Device], lamps: Iterable[str]) -> None:
+        """A button says what somebody hears (a contact, `kind = "lid"`, has any name); somebody switches a lamp."""
         heard = SAID | game.says | set(game.contests)
         for role, device in devices.items():
             code = role.removeprefix("button.")
             if code != role and device.options.kind == "button" and code not in heard:
                 self.wrong(f"buttons.{code}", None, f"nobody hears this code; allowed: {', '.join(sorted(heard))}")
+        switched = LAMPS | game.lamps
+        for name in sorted(set(lamps) - switched):
+            self.wrong(f"lamps.{name}", None, f"nobody switches this lamp; allowed: {', '.join(sorted(switched))}")
 
     def chips(self, data: Mapping[str, Any]) -> dict[str, Chip]:
         chips: dict[str, Chip] = {}
@@ -401,7 +404,7 @@ class _Reader:
         return lamps
 
     def pins(self, devices: Mapping[str, Device], lamps: Mapping[str, Lamp]) -> None:
-        """No line of a chip may serve two purposes."""
+        """No line of a chip, and no serial adapter, may serve two purposes."""
         uses = [(d.chip, line.offset, _key_of(d, role)) for d in devices.values() for role, line in d.lines.items()]
         uses += [(lamp.chip, lamp.line, f"lamps.{name}.line") for name, lamp in lamps.items()]
         taken: dict[tuple[str, int], str] = {}
@@ -409,6 +412,13 @@ class _Reader:
             owner = taken.setdefault((chip, offset), user)
             if owner != user:
                 self.wrong(user, offset, f"line {offset} of chip {chip!r} is that of {owner} already")
+        adapters: dict[str, str] = {}
+        for role, device in devices.items():
+            if port := device.match or device.path:
+                owner = adapters.setdefault(str(port), role)
+                if owner != role:
+                    key = "match" if device.match else "path"
+                    self.wrong(f"devices.{role}.{key}", port, f"that is the adapter of devices.{owner} already")
 
     def roles(self, house: Mapping[str, Any], devices: Mapping[str, Any]) -> None:
         """Sources and draw devices must be devices that exist."""

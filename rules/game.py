@@ -223,7 +223,11 @@ class Game:
     """Frozen dataclass of the game's house options; raises ValueError on values the text forbids."""
     hears: frozenset[type[Fact]]
     says: frozenset[str]
-    """Codes of `Announced` and names of timers that the game hears."""
+    """Codes of `Announced` that the game hears."""
+    timers: frozenset[str] = frozenset()
+    """Names of its own timers."""
+    lamps: frozenset[str] = frozenset()
+    """Lamps that it switches, beside those of the table (`rules.table.LAMPS`)."""
     phases: frozenset[Phase]
     layout: Callable[[Any], Layout]
     """options -> layout of one tableau."""

@@ -68,6 +68,8 @@ from rules.state import Step, TableState
 
 SAID: Final = frozenset({"dernier_coup", "choix_clos", "confirme"})
 """Codes of `Announced` that the table hears itself, beside `Game.says` and `Game.contests`."""
+LAMPS: Final = frozenset({"litige"})
+"""Lamps that the table switches itself, beside `Game.lamps`."""
 RUNNING: Final = frozenset({Phase.MISES_OUVERTES, Phase.LANCE, Phase.JEUX_FAITS, Phase.RESULTAT})
 """Phases in which a game hears the facts of its draw."""
 OVER: Final = frozenset({Phase.CHOIX, Phase.REGLEMENT})
@@ -107,7 +109,7 @@ def listen(desk: Desk, fact: Fact) -> None:
     game_hears = type(fact) in desk.game.hears and desk.state.coup is not None
     if isinstance(fact, Announced | TimerElapsed):
         name = fact.code if isinstance(fact, Announced) else fact.name
-        game_hears = game_hears and name in desk.game.says
+        game_hears = game_hears and name in desk.game.says | desk.game.timers
     if desk.state.phase is Phase.RESULTAT and is_of_the_next(desk.state, fact):
         game_hears = False
     if isinstance(fact, PocketRead) and is_of_the_paid(desk.state, fact):

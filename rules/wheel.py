@@ -31,6 +31,8 @@ WRONG_SENSE: Final = ("sens", "buzzer")
 """Lamps of a wheel, or ball, that goes the wrong way."""
 CALL_NOW: Final = ("rien_ne_va_plus", "buzzer")
 """Lamps of a rien ne va plus that nobody calls."""
+LAMPS: Final = frozenset({*WRONG_SENSE, *CALL_NOW})
+"""Every lamp of a wheel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

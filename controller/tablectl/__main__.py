@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import getpass
 import importlib
 import os
 import sys
@@ -58,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
     for signed in (command, diag, selftest, calibrate):
         signed.add_argument("--key", type=Path, metavar="FILE", help="private key (`tablectl keygen`); else the kernel")
         signed.add_argument("--key-name", default="", help="its name in the config (default: the file's stem)")
-        signed.add_argument("--operator", default=os.environ.get("USER", ""), help="your name (default: $USER)")
+        signed.add_argument("--operator", default=_user(), help="your name (default: the user)")
     command.add_argument("--second-key", type=Path, metavar="FILE", help="key of the second person (outcome)")
     command.add_argument("--second-key-name", default="", help="its name in the config (default: the file's stem)")
     command.add_argument("--second-operator", default="", help="name of the second person")
@@ -77,6 +79,12 @@ def parser() -> argparse.ArgumentParser:
     keygen = words.add_parser("keygen", help="make a key pair; prints the public key for the config")
     keygen.add_argument("file", type=Path, metavar="FILE")
     return top
+
+
+def _user() -> str:
+    with contextlib.suppress(OSError, KeyError):  # a user id without a name
+        return getpass.getuser()
+    return ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

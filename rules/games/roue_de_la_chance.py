@@ -338,7 +338,9 @@ GAME: Final = Game(
     hears=frozenset(
         {SpinStarted, SpinSlowed, SpinObstructed, SpinStopped, PocketRead, Announced, TimerElapsed},
     ),
-    says=frozenset({"rien_ne_va_plus", "coup_nul", "faites_vos_jeux", wheel.CALL_TIMER}),
+    says=frozenset({"rien_ne_va_plus", "coup_nul", "faites_vos_jeux"}),
+    timers=frozenset({wheel.CALL_TIMER}),
+    lamps=wheel.LAMPS,
     phases=frozenset(Phase) - {Phase.CHOIX},
     layout=layout,
     limits=limits,

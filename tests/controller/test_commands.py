@@ -476,6 +476,12 @@ async def test_case_95_a_stranger_cannot_fill_the_journal(desk: Desk) -> None:
     assert len(desk.heard) == BURST + 1 + 2
 
 
+async def test_a_screen_that_asks_and_asks_cannot_fill_it_either(desk: Desk) -> None:
+    for _ in range(BURST + 10):
+        assert (await desk.commands.handle(COMITE.envelope("state"), name="state")).ok
+    assert (len(desk.heard), desk.commands.unrecorded) == (BURST, 10)
+
+
 WORDS = st.sampled_from(["cmd", "key", "sig", "id", "name", "args"]) | st.text()
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -136,6 +136,7 @@ REFUSED: list[tuple[str, Any, list[str]]] = [
     ("devices/console/chip", "header", ["devices.console.chip = 'header'", "a device of family console has"]),
     ("devices/console", "usb", ["devices.console = 'usb'", "must be a table"]),
     ("buttons/coup_null", {"chip": "header", "line": 9}, ["buttons.coup_null: nobody hears", "coup_nul, "]),
+    ("lamps/litiges", {"chip": "header", "line": 9}, ["lamps.litiges: nobody switches", "litige, rien_"]),
     ("buttons/coup_nul/line", 17, ["buttons.coup_nul.line = 17", "devices.wheel.lines.a already"]),
     ("buttons/coup_nul/line", None, ["buttons.coup_nul.line: missing"]),
     ("buttons/coup_nul/family", "buttons", ["buttons.coup_nul.family"]),
@@ -188,6 +189,14 @@ def test_whatever_stands_anywhere_is_accepted_or_refused_in_words(name: str) -> 
 def test_a_sensor_of_another_wheel_is_refused() -> None:
     data = changed("devices/wheel_sensor/pockets", 38, plain(ROULETTE))
     assert problems(data) == ["devices.wheel_sensor.pockets = 38: the wheel of this game has 37"]
+
+
+def test_two_devices_on_one_adapter_are_refused() -> None:
+    data = plain(ROULETTE)
+    adapter = data["devices"]["wheel_sensor"]["match"]
+    (problem,) = problems(changed("devices/console/match", adapter, data))
+    assert problem.startswith("devices.console.match = ")
+    assert problem.endswith("that is the adapter of devices.wheel_sensor already")
 
 
 def test_all_problems_of_a_file_are_told_at_once() -> None:

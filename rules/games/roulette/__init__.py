@@ -12,7 +12,7 @@ from rules.decisions import Phase, Severity
 from rules.game import Found, Game
 from rules.games.roulette import draw, payment, tapis
 from rules.games.roulette.variants import VARIANTS, Variant, ZeroRule
-from rules.wheel import WheelCoup
+from rules.wheel import CALL_TIMER, LAMPS, WheelCoup
 
 
 def game(variant: Variant) -> Game:
@@ -33,6 +33,8 @@ def game(variant: Variant) -> Game:
         options=variant.options,
         hears=draw.HEARS,
         says=draw.SAYS,
+        timers=frozenset({CALL_TIMER}),
+        lamps=LAMPS,
         phases=frozenset(Phase) - (frozenset() if choice else {Phase.CHOIX}),
         layout=layout,
         limits=payment.limits,

@@ -44,7 +44,7 @@ HEARS = frozenset(
         TimerElapsed,
     }
 )
-SAYS = frozenset({"rien_ne_va_plus", "jeton_dans_le_cylindre", "faites_vos_jeux", "lanceur", wheel.CALL_TIMER})
+SAYS = frozenset({"rien_ne_va_plus", "jeton_dans_le_cylindre", "faites_vos_jeux", "lanceur"})
 SAME_SENSE = "bille_dans_le_sens_du_cylindre"
 """Breach of one launch of the ball: put right by launching it properly."""
 
