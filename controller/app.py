@@ -122,6 +122,7 @@ class App:
             beat=self._beat("sequencer"),
         )
         self._instruments = Instruments(config, self._sequencer.put, self._recorder.flight, clock, self._lag.unread_ns)
+        self._instruments.remember(kept.get("learned", {}))
         self._authoriser = Authoriser(self._table, config.keys, clock, remembered=kept.get("commands", {}))
         maintained = kept.get("maintenance")
         self._standing = Standing(
@@ -427,6 +428,7 @@ class App:
             "alarms": self._standing.alarms.snapshot(),
             "commands": self._authoriser.snapshot(),
             "lamps": dict(self._lamps_on),
+            "learned": self._instruments.learned(),
             "maintenance": None if before is None else encode_state(before),
             "config": self._digest,
         }

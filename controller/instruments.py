@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from msgspec import UNSET
@@ -169,6 +171,21 @@ class Instruments:
     def snapshots(self) -> dict[str, Any]:
         """Every decoder frozen, by role."""
         return {role: decoder.snapshot() for role, decoder in self.decoders.items()}
+
+    def learned(self) -> dict[str, str]:
+        """What decoders have learned of their wheels, by role: text, for the state of a journal knows no floats."""
+        known = {role: snapshot["learned"] for role, snapshot in self.snapshots().items() if "learned" in snapshot}
+        return {role: json.dumps({"options": self._options(role), "learned": law}) for role, law in known.items()}
+
+    def remember(self, learned: Mapping[str, str]) -> None:
+        """Take back what was `learned`; a device that was set up otherwise meanwhile begins anew."""
+        for role, text in learned.items():
+            body = json.loads(text)
+            if role in self.decoders and body["options"] == self._options(role):
+                self.decoders[role].restore({"learned": body["learned"]})
+
+    def _options(self, role: str) -> dict[str, Any]:
+        return asdict(self._config.devices[role].options)
 
     def show(self, sentence: str) -> None:
         """Put a sentence on every console that is there."""

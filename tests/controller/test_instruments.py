@@ -1,0 +1,46 @@
+"""What an encoder has learned of its wheel outlives the daemon, and not another wheel."""
+
+from __future__ import annotations
+
+import json
+
+from controller.canonical import compact
+from controller.clock import Clock
+from controller.config import Config
+from controller.config_file import from_data, load, shipped_tables
+from controller.instruments import Instruments
+from controller.recorder import Recorder
+from rules.facts import Fact
+from tests.controller.test_config import changed, plain
+from tests.drivers.test_tracker import experienced
+
+ROUE = "roue-de-la-chance"
+
+
+async def nowhere(facts: list[Fact]) -> None:
+    """Nobody listens."""
+
+
+def instruments(config: Config) -> Instruments:
+    clock = Clock()
+    return Instruments(config, nowhere, Recorder(config, "1", clock, lambda: "e").flight, clock, lambda now_ns: 0)
+
+
+def test_what_was_learned_outlives_the_daemon_and_not_another_wheel() -> None:
+    first = instruments(load(shipped_tables()[ROUE]))
+    first.decoders["wheel"] = experienced()[0]
+    kept = first.learned()
+    assert json.loads(compact(kept)) == kept  # the state of a journal knows no floats
+    again = instruments(load(shipped_tables()[ROUE]))
+    again.remember(kept)
+    assert again.sample("wheel")["learned"] == first.sample("wheel")["learned"]
+    assert again.sample("wheel")["learned"]["spins"] == 6
+    other = instruments(from_data(changed("devices/wheel/first_cell_mdeg", 3000, plain(ROUE)), "x"))
+    other.remember(kept)
+    assert other.sample("wheel")["learned"]["spins"] == 0
+
+
+def test_what_was_learned_by_a_device_that_is_gone_is_passed_over() -> None:
+    there = instruments(load(shipped_tables()[ROUE]))
+    there.remember({"gone": json.dumps({"options": {}, "learned": {}})})
+    assert there.learned() == instruments(load(shipped_tables()[ROUE])).learned()
