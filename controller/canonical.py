@@ -34,7 +34,7 @@ def parse(data: bytes | str) -> object:
     try:
         text = data if isinstance(data, str) else data.decode()
         value: object = json.loads(
-            text, parse_float=_refuse_number, parse_constant=_refuse_number, object_pairs_hook=_without_duplicates
+            text, parse_float=_refuse_number, parse_constant=_refuse_number, object_pairs_hook=without_duplicates
         )
         if "\\u" in text:  # an escape can spell half a character, which has no bytes
             canonical(value)
@@ -90,7 +90,8 @@ def _refuse_number(text: str) -> NoReturn:
     raise CanonicalError(f"{text} is not an integer; use an integer, or 'n/d' for a fraction")
 
 
-def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The pairs of one JSON object; CanonicalError where a key appears twice."""
     value = dict(pairs)
     if len(value) < len(pairs):
         seen: set[str] = set()

@@ -8,6 +8,7 @@ import sys
 from decimal import Decimal
 from typing import Final
 
+from controller.canonical import without_duplicates
 from controller.errors import UsageError
 from rules.cases import CaseError, answer_all
 
@@ -18,7 +19,9 @@ DIGITS_MAX: Final = 64
 def run(_options: argparse.Namespace) -> int:
     """0 when every case was answered; raises UsageError, with nothing written, when the input is not of the form."""
     try:
-        given = json.loads(sys.stdin.read(), parse_int=_whole, parse_float=_decimal)
+        given = json.loads(
+            sys.stdin.read(), parse_int=_whole, parse_float=_decimal, object_pairs_hook=without_duplicates
+        )
     except (ValueError, RecursionError) as error:
         raise UsageError(f"standard input is not JSON: {error}") from error
     try:
