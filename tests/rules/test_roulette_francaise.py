@@ -225,6 +225,8 @@ def test_r_rf_09_the_cylinder_must_be_actuated_for_the_ball() -> None:
     game = francaise()
     game.do(DeviceLost(at_ns=game.at(), source="wheel", device="wheel", why="unplugged"))
     game.ball(CCW)
+    game.due()
+    assert game.lit.isdisjoint(WRONG_SENSE)
     game.call()
     game.chance(8)
     assert [b.code for b in game.ended().reasons] == ["appareil_perdu"]  # nobody can say whether it was

@@ -61,7 +61,7 @@ def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Hea
             launched(h, fact)
         case DropDue():
             wheel.due(h, "drop_due")
-            if h.coup.launched and h.coup.direction is None:
+            if h.coup.launched and not_actuated(h):
                 h.light(WRONG_SENSE)
         case BallDropped():
             dropped(h)
@@ -138,6 +138,11 @@ def judge_ball(h: Hearing) -> None:
         h.light(WRONG_SENSE)
     else:
         h.dark(WRONG_SENSE)
+
+
+def not_actuated(h: Hearing) -> bool:
+    """The ball runs and the cylinder was not turned for this coup, as far as anybody watched."""
+    return h.coup.direction is None and not wheel.unseen(h)
 
 
 def jeton(h: Hearing) -> None:
@@ -220,7 +225,7 @@ def read_pocket(h: Hearing, fact: PocketRead, variant: Variant) -> None:
     if not h.coup.launched:
         h.set(launched=True)
         h.found("lancer_non_vu", "R-GEN-08", Severity.HELD)
-    elif h.coup.direction is None and not wheel.unseen(h) and not h.has("cylindre_non_actionne"):
+    elif not_actuated(h) and not h.has("cylindre_non_actionne"):
         h.found("cylindre_non_actionne", h.law.alternation, Severity.HELD)
     wheel.closed_by_the_draw(h)
     h.dark(h.coup.lit)
