@@ -1,11 +1,7 @@
 """The lines of one chip: one connection that owns the file descriptor, whoever is at its other end.
 
 Either the kernel (gpiod: every input of the chip in one request, so that one numbering orders them all) or a rig's Unix
-socket that carries the kernel's own records. Everything above is the same code:
-
-    in   48 bytes `struct gpio_v2_line_event`:  u64 timestamp_ns, u32 id (1 rising, 2 falling), u32 offset,
-                                                u32 seqno, u32 line_seqno, u32 padding[6]
-    out  16 bytes `struct gpio_v2_line_values`: u64 bits, u64 mask (bit n = the line with offset n)
+socket that carries the kernel's own records. Everything above it is the same code, and PROTOCOL.md says what goes over it.
 
 Times are the kernel's, CLOCK_MONOTONIC, taken in the interrupt. Its debounce stays off: it is quantised to jiffies and
 would spoil beams and encoders (physics README 4.2). Levels are logical: `active_low` is undone by the kernel.

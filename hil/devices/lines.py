@@ -1,12 +1,7 @@
 """The far end of a chip's line socket: it sends what the kernel would send for a GPIO line request, and takes outputs.
 
-The daemon connects. It receives 48-byte `struct gpio_v2_line_event` records in native byte order::
-
-    u64 timestamp_ns   u32 id (1 rising, 2 falling)   u32 offset   u32 seqno   u32 line_seqno   u32 padding[6]
-
-and sends 16-byte `struct gpio_v2_line_values`: u64 bits, u64 mask; bit n is the line with offset n. As in the kernel,
-numbering starts at 1 with every connection (request), a hole in it means records lost to a full queue, and edges that
-happen while nobody is connected are lost without a trace.
+Records, numbering and who connects are those of drivers/ports/PROTOCOL.md. As in the kernel, edges that happen while
+nobody is connected are lost without a trace.
 """
 
 from __future__ import annotations

@@ -20,8 +20,21 @@ from gpiod.line import Value
 
 from drivers.buttons.decoder import Contact, Options
 from drivers.device import EdgeDevice, LineChip
-from drivers.ports.lines import EVENT, FALLING, RISING, VALUES, LineError, LinePort, OutputSpec, open_port, why_not
+from drivers.ports.lines import (
+    EVENT,
+    FALLING,
+    RISING,
+    VALUES,
+    LineError,
+    LinePort,
+    OutputSpec,
+    SocketPort,
+    events_in,
+    open_port,
+    why_not,
+)
 from rules.facts import Announced, DeviceBack, DeviceLost, Fact
+from tests.drivers.documents import examples, fields
 
 MS = 1_000_000
 RNVP = "button.rien_ne_va_plus"
@@ -100,6 +113,27 @@ async def accept(listener: socket.socket) -> socket.socket:
 async def outputs(peer: socket.socket) -> tuple[int, int]:
     bits, mask = VALUES.unpack(await asyncio.to_thread(peer.recv, VALUES.size, socket.MSG_WAITALL))
     return bits, mask
+
+
+def test_the_document_says_what_the_port_reads() -> None:
+    told = [example for example in examples("ports") if example.direction == "<"]
+    events = [tuple(map(int, fields(example.meaning).values())) for example in told]
+    records = [example.raw + bytes(24) for example in told]
+    assert [events_in(record) for record in records] == [[event] for event in events]
+    late, early = events[6], events[5]
+    assert late < early
+    assert events_in(b"".join(records)) == [*events[:5], late, early, *events[7:]]
+
+
+def test_the_document_says_what_the_port_writes() -> None:
+    port_end, rig_end = socket.socketpair()
+    with rig_end:
+        port = SocketPort("chip", port_end)
+        for example in examples("ports"):
+            if example.direction == ">":
+                port.write({int(line): on == "1" for line, on in fields(example.meaning).items()})
+                assert rig_end.recv(64) == example.raw, example.meaning
+        port.close()
 
 
 async def test_edges_reach_the_device_whose_line_it_is(tmp_path: Path) -> None:

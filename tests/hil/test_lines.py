@@ -6,7 +6,8 @@ import asyncio
 import struct
 from pathlib import Path
 
-from hil.devices.lines import LineChip, Pulse
+from hil.devices.lines import LineChip, Pulse, record
+from tests.drivers.documents import examples, fields
 
 RECORD = struct.Struct("=QIIII24x")
 
@@ -17,6 +18,13 @@ async def opened(tmp_path: Path) -> tuple[LineChip, asyncio.StreamReader, asynci
     reader, writer = await asyncio.open_unix_connection(str(chip.path))
     await chip.connected.wait()
     return chip, reader, writer
+
+
+def test_the_document_says_what_a_record_is() -> None:
+    for example in examples("ports"):
+        if example.direction == "<":
+            at_ns, kind, offset, *numbers = map(int, fields(example.meaning).values())
+            assert record(Pulse(at_ns, "any", int(kind == 1)), offset, *numbers) == example.raw + bytes(24)
 
 
 async def test_records_carry_the_stamp_and_both_numberings(tmp_path: Path) -> None:
