@@ -1,7 +1,7 @@
 """The lines of one chip: one connection that owns the file descriptor, whoever is at its other end.
 
 Either the kernel (gpiod: every input of the chip in one request, so that one numbering orders them all) or a rig's Unix
-socket that carries the kernel's own records. Everything above it is the same code, and PROTOCOL.md says what goes over it.
+socket that carries the kernel's own records: PROTOCOL.md. Everything above it is the same code.
 
 Times are the kernel's, CLOCK_MONOTONIC, taken in the interrupt. Its debounce stays off: it is quantised to jiffies and
 would spoil beams and encoders (physics README 4.2). Levels are logical: `active_low` is undone by the kernel.
