@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-Gauge = int | str | bool | None
+from controller.wire import Gauge
 
 THROTTLED: Final = "sys/devices/platform/soc/soc:firmware/get_throttled"
 """Flags of the Raspberry Pi's firmware, hexadecimal: bit 0 undervoltage now, bit 16 since boot (field case 96)."""

@@ -7,27 +7,19 @@ from dataclasses import dataclass
 
 
 class ControllerError(Exception):
-    """Root of the errors that end a program with a sentence instead of a traceback; `code` is stable."""
-
-    code = "error"
+    """Root of the errors that end a program with a sentence instead of a traceback."""
 
 
 class UsageError(ControllerError):
     """The input or the call is not of the promised form (exit 2)."""
 
-    code = "usage"
-
 
 class UnreachableError(ControllerError):
     """The daemon or the broker cannot be reached (exit 3)."""
 
-    code = "unreachable"
-
 
 class TaskFailedError(ControllerError):
     """A critical task has ended: the daemon must not go on."""
-
-    code = "task_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +43,6 @@ class Problem:
 class ConfigError(ControllerError):
     """A configuration is refused; carries every problem found, not only the first."""
 
-    code = "config"
-
     def __init__(self, where: str, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(f"{where}: {problem}" for problem in problems))
-        self.where = where
         self.problems = tuple(problems)

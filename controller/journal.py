@@ -71,8 +71,6 @@ WAITING_MAX: Final = 16
 class JournalUnavailableError(JournalError):
     """Nothing can be written now (`reason`: `disk_full`, `read_only`, `locked`); the same batch may be tried again."""
 
-    code = "journal_unavailable"
-
     def __init__(self, reason: str, what: str) -> None:
         super().__init__(what)
         self.reason = reason
@@ -80,8 +78,6 @@ class JournalUnavailableError(JournalError):
 
 class JournalBrokenError(JournalError):
     """Nobody knows what is on the disk: the process must end, and the next start will look (never retry a sync)."""
-
-    code = "journal_broken"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

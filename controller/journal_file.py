@@ -73,13 +73,9 @@ SURROUNDINGS: Final = ("BUSY", "LOCKED", "READONLY", "FULL", "CANTOPEN", "PERM",
 class JournalError(ControllerError):
     """The journal cannot be used; the message says why and what to do."""
 
-    code = "journal"
-
 
 class DamagedError(JournalError):
     """The file is no journal any more, or never was one."""
-
-    code = "journal_damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

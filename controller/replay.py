@@ -56,8 +56,6 @@ _MAY: Final[Mapping[str, str]] = {"Edge": "seq", "Bytes": "unread_ns"}
 class ReplayError(UsageError):
     """A trace is not of the format: line, field and what is wrong with it."""
 
-    code = "trace"
-
 
 class Out(NamedTuple):
     """A decision and the line (header = 1) after which it was taken."""

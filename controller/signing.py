@@ -25,8 +25,6 @@ PUBLIC_FILE: Final = "signing.pub"
 class KeyFileError(ControllerError):
     """The signing key cannot be used; the message says which file and what to do."""
 
-    code = "signing_key"
-
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:

@@ -9,7 +9,6 @@ flag proves nothing (field case 4). A field that does not apply is left out; nul
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
@@ -391,8 +390,3 @@ def topic(suffix: str) -> Topic:
 def encode(message: Message) -> bytes:
     """A message as UTF-8 JSON."""
     return msgspec.json.encode(message)
-
-
-def from_plain(kind: type[Message], body: Mapping[str, Any]) -> Message:
-    """A plain body as its message type; raises msgspec.ValidationError where it breaks the contract."""
-    return msgspec.convert(body, kind)

@@ -70,7 +70,6 @@ class SlingShot2Wheel:
         self._plan: list[Change] = []
         self._answers: list[tuple[int, bytes]] = []
         self._silent_until_ns: int | None = None
-        self._testing = False
         self._heard = b""
         self._output = b""
         self._planned = 0
