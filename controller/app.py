@@ -17,6 +17,7 @@ import secrets
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -49,6 +50,7 @@ from controller.signing import SigningKey, key_of
 from controller.standing import Standing, plain
 from controller.supervisor import Supervisor
 from controller.timers import after_restart
+from controller.watchdog import Watchdog
 from rules.decisions import Announce, Decision, Signal, StakeRefused
 from rules.facts import DeviceBack, DeviceLost, Doubtful
 from rules.state import TableState
@@ -64,9 +66,6 @@ LAST_ROWS_S: Final = 2.0
 """How long a stop waits for a disk that does not take the last rows; then the floor is told all the same."""
 SCAN_S: Final = 3.0
 """The first look for the devices; READY=1 does not wait longer for one that is slow to open."""
-IDLE_STATUS_S: Final = 10.0
-PROGRESS_S: Final = 2.5
-"""A task may be silent for so long, whatever the watchdog's deadline: an idle one beats each second."""
 CONTROLLER: Final = "controller"
 """Source of the controller's own facts."""
 
@@ -145,6 +144,7 @@ class App:
             clock=clock,
             beat=self._beat("journal"),
         )
+        self._local = self._make_local()
         self._floor = self._make_floor(key.public)
         self._outbox = Outbox(
             self._thread,
@@ -154,7 +154,6 @@ class App:
             beat=self._beat("outbox"),
         )
         self._commands = self._make_commands()
-        self._local = self._make_local()
         self._commits.connect(self._floor, self._outbox, self._local)
         self._reporter = Reporter(
             table=self._table,
@@ -173,6 +172,13 @@ class App:
             clear=self._standing.clear,
             note=self._sequencer.note,
             beat=self._beat("guard"),
+        )
+        self._watchdog = Watchdog(
+            notifier=self._notifier,
+            supervisor=self._supervisor,
+            commit_since_ns=self._commits.since_ns,
+            standing=self._says_of_itself,
+            clock=clock,
         )
 
     def _in_this_boot(self, state: TableState) -> TableState:
@@ -203,7 +209,7 @@ class App:
             older=self._commits.older,
             alarm=self._standing.alarm,
             clear=self._standing.clear,
-            also=self._also,
+            also=self._local.tell,
             beat=self._beat("mqtt"),
         )
 
@@ -286,7 +292,7 @@ class App:
             own.restartable(others, "flight", self._recorder.run),
             own.restartable(others, "guard", self._guard.run),
             own.restartable(others, "lag", self._lag.run),
-            own.restartable(others, "watchdog", self._watch),
+            own.restartable(others, "watchdog", self._watchdog.run),
         ]
         await self._scanned()
         gc.freeze()  # what is made by now lives as long as the daemon
@@ -367,34 +373,6 @@ class App:
 
         return down
 
-    async def _watch(self) -> None:
-        """Tell systemd that we live, as long as every critical task makes progress and no commit hangs."""
-        deadline_s = self._notifier.watchdog_s
-        pause_s = IDLE_STATUS_S if deadline_s is None else deadline_s / 3
-        limit_ns = int(max((deadline_s or 0.0) / 2, PROGRESS_S) * 1e9)
-        was_late = False
-        while True:
-            late = self.late(limit_ns)
-            if late and not was_late:
-                log.error("no progress: %s", late)
-            was_late = bool(late)
-            if late:
-                self._notifier.status(f"no progress: {late}")
-            else:
-                self._notifier.alive()
-                state, mode = self._standing.state, ", maintenance" if self._standing.maintenance else ""
-                self._notifier.status(f"{state.phase}, coup {state.coup_no}, unsent {self._outbox.unsent()}{mode}")
-            self._supervisor.beat("watchdog")
-            await asyncio.sleep(pause_s)
-
-    def late(self, limit_ns: int) -> str:
-        """Who has made no progress for so long; empty when all have."""
-        late = self._supervisor.silent(limit_ns)
-        since_ns = self._commits.since_ns()
-        if since_ns is not None and self._clock.mono_ns() - since_ns > limit_ns:
-            late.append(f"commit {(self._clock.mono_ns() - since_ns) / 1e9:.1f} s")
-        return ", ".join(late)
-
     # --- what the parts call ---
 
     def _react(self, decision: Decision) -> None:
@@ -410,14 +388,7 @@ class App:
 
     def _heard(self, heard: Heard) -> None:
         """Every command that was given, the refused ones too."""
-        body = {
-            "id": heard.id,
-            "name": heard.name,
-            "by": heard.by,
-            "role": heard.role,
-            "via": heard.via,
-            "code": heard.code,
-        }
+        body = {key: value for key, value in asdict(heard).items() if key != "text"}
         sentence = heard.text or text("cmd_executee", name=heard.name, by=heard.by)
         self._sequencer.note("command", body, Told(kind="command", code=heard.code, text=sentence, data=body))
 
@@ -433,11 +404,13 @@ class App:
             "config": self._digest,
         }
 
-    def _also(self, suffix: str, payload: bytes) -> None:
-        self._local.tell(suffix, payload)
-
     def _report(self) -> wire.Health:
         return self._reporter.report()
+
+    def _says_of_itself(self) -> str:
+        """For `systemctl status`."""
+        state, mode = self._standing.state, ", maintenance" if self._standing.maintenance else ""
+        return f"{state.phase}, coup {state.coup_no}, unsent {self._outbox.unsent()}{mode}"
 
     def _snapshots(self) -> Mapping[str, Any]:
         return self._instruments.snapshots()

@@ -18,9 +18,9 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
@@ -29,6 +29,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from controller import arguments, wire
 from controller.canonical import CanonicalError, canonical, parse
 from controller.clock import Clock, rfc3339
+from controller.config import Key
 from rules.facts import Commanded
 from rules.words import text
 
@@ -46,8 +47,9 @@ with every commit, twice."""
 MOST: Final = 4096
 """Accepted ids still valid beyond which nothing more is accepted (`busy`): 13 a second for five minutes."""
 UNPROVEN: Final = frozenset({"malformed", "unknown", "retained", "unsigned", "bad_signature", "wrong_table", "busy"})
-"""Codes that a stranger can provoke at will: recorded one by one up to `BURST`, then one a second (field case 95)."""
+"""Codes that a stranger can provoke at will (field case 95)."""
 BURST: Final = 120
+"""Such refusals, and questions (`Right.asks`), are recorded one by one up to so many, then one a second."""
 
 COMITE, CHEF, CROUPIER, TECHNICIEN = "comite", "chef", "croupier", "technicien"
 ANY: Final = (COMITE, CHEF, CROUPIER, TECHNICIEN)
@@ -99,25 +101,6 @@ COMMANDS: Final[Mapping[str, Right]] = {
     "maintenance": Right((TECHNICIEN,), law=False, args=arguments.MaintenanceArgs),
 }
 """Every command and its roles: the one place."""
-
-
-class Key(Protocol):
-    """What a listed key is (`controller.config.Key`)."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the envelope."""
-        ...
-
-    @property
-    def role(self) -> str:
-        """What its holder may do."""
-        ...
-
-    @property
-    def raw(self) -> bytes:
-        """The 32 bytes of the public key."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,21 +360,12 @@ class Commands:
         return self._answered(claim, reply)
 
     def _answered(self, claim: Claim, reply: wire.Reply) -> wire.Reply:
-        idle = COMMANDS[claim.name].asks if reply.ok else reply.code in UNPROVEN
-        if idle and not self._worth_a_row():
+        """The reply, once the command is recorded, where it changes something or there is room for another row."""
+        at_will = COMMANDS[claim.name].asks if reply.ok else reply.code in UNPROVEN
+        if at_will and not self._worth_a_row():
             self.unrecorded += 1
             return reply
-        self._record(
-            Heard(
-                id=claim.id,
-                name=claim.name,
-                by=claim.by,
-                role=claim.role,
-                via=claim.via,
-                code=reply.code,
-                text=reply.text,
-            )
-        )
+        self._record(Heard(**asdict(claim), code=reply.code, text=reply.text))
         return reply
 
     def _worth_a_row(self) -> bool:

@@ -23,10 +23,8 @@ import msgspec
 
 from controller import wire
 from controller.clock import Clock
-from controller.codec import encode
 from controller.mqtt import Acked, Broker, Disconnected, Link, Message, Subscription
 from controller.results import first_fault
-from rules import state as law
 from rules.words import text
 
 log = logging.getLogger(__name__)
@@ -42,8 +40,6 @@ OBEYING_MAX: Final = 64
 """Commands from the broker under way, replies included; beyond, they are dropped and counted."""
 REPLY_WITHIN_S: Final = 30.0
 """A reply waits this long for the link; a command may have come with a kept session before everything was said."""
-SAMPLE_MAX_S: Final = 300
-SAMPLE_MIN_MS: Final = 100
 
 CommandPath = Literal["verified", "not_verified", "untested"]
 Handle = Callable[[bytes, str, bool], Awaitable[wire.Reply]]
@@ -177,16 +173,15 @@ class Floor:
         if self._kept["status"].payload is not None:
             self._stand("status", self._presence("online", mode or "in_service"))
 
-    def sample(self, role: str, take: Callable[[], Mapping[str, Any]], for_s: float, every_ms: int) -> float:
-        """Send `diag/<role>` for a limited time, in place of an earlier request; answers the seconds granted."""
+    def sample(self, role: str, take: Callable[[], Mapping[str, Any]], for_s: float, every_ms: int) -> bool:
+        """Send `diag/<role>` for a limited time, in place of an earlier request; False while the task does not run."""
         if self._group is None:
-            return 0.0
-        granted = max(0.0, min(for_s, SAMPLE_MAX_S))
+            return False
         if running := self._samples.pop(role, None):
             running.cancel()
-        work = self._sampling(role, take, granted, max(every_ms, SAMPLE_MIN_MS) / 1000)
+        work = self._sampling(role, take, for_s, every_ms / 1000)
         self._samples[role] = self._group.create_task(work, name=f"diag:{role}")
-        return granted
+        return True
 
     def health(self) -> dict[str, wire.Gauge]:
         """Gauges for `health.mqtt`."""
@@ -441,46 +436,3 @@ class Floor:
             with contextlib.suppress(Disconnected):
                 await self.publish(f"diag/{role}", payload)
             await asyncio.sleep(every_s)
-
-
-def table_state(
-    state: law.TableState,
-    *,
-    table: str,
-    game: str,
-    epoch: str,
-    seq: int,
-    alarms: list[wire.Alarm],
-    nonce: str,
-    maintenance: bool,
-    paytables: Mapping[str, str],
-    clock: Clock,
-) -> wire.TableState:
-    """What `state` says after the commit `seq`."""
-    limits = state.limits
-    at_ns = clock.mono_ns()
-    return wire.TableState(
-        at=clock.utc(at_ns),
-        at_ns=at_ns,
-        clock_synchronised=clock.synchronised(),
-        table=table,
-        game=game,
-        epoch=epoch,
-        seq=seq,
-        seance=state.seance,
-        partie=state.partie,
-        coup=state.coup.no if state.coup else state.coup_no,
-        phase=state.phase,
-        step=state.coup.step if state.coup else "",
-        interrupted=state.interrupted,
-        maintenance=maintenance,
-        limits=None
-        if limits is None
-        else wire.Limits(minimum=limits.minimum, minima=dict(limits.minima), maxima=dict(limits.maxima)),
-        options=encode(state.public_options),
-        paytables=dict(paytables),
-        attestations=[wire.Attested(what=entry.what, role=entry.role, by=entry.by) for entry in state.attestations],
-        last_direction=state.last_direction,
-        alarms=alarms,
-        nonce=nonce,
-    )

@@ -240,12 +240,6 @@ class Instruments:
         said: dict[str, dict[str, wire.Gauge]] = {f"lines:{n}": {**chip.health()} for n, chip in self._chips.items()}
         return said | ({"udev": {**self._hotplug.health()}} if self._hotplug is not None else {})
 
-    def role(self, name: object) -> str:
-        """`name` when it is an enabled device; raises LookupError naming what exists."""
-        if isinstance(name, str) and name in self.decoders:
-            return name
-        raise LookupError(f"no device {name!r}; there are: {', '.join(self.decoders)}")
-
     def sample(self, role: str) -> dict[str, Any]:
         """A live sample."""
         sample: dict[str, Any] = self.decoders[role].sample()

@@ -23,12 +23,13 @@ import struct
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
 from controller import wire
 from controller.commands import MAX_BYTES, Peer
+from controller.config import Local
 
 log = logging.getLogger(__name__)
 
@@ -36,30 +37,12 @@ CLIENTS_MAX: Final = 16
 UNREAD_MAX: Final = 1_048_576
 """Bytes that may wait for a client; beyond, he is cut off."""
 WRITE_S: Final = 5.0
+MODE: Final = 0o660
 SO_PEERGROUPS: Final = 59
 """socket(7): supplementary groups of the peer; not in Python's `socket` module."""
 
 Handle = Callable[[bytes, Peer], Awaitable[wire.Reply]]
 """One envelope of a local peer -> its reply (`controller.commands.Commands.handle`)."""
-
-
-class Vouched(Protocol):
-    """One row of the configuration: a Unix user, or the members of a Unix group, and their role."""
-
-    @property
-    def role(self) -> str:
-        """The role."""
-        ...
-
-    @property
-    def user(self) -> str:
-        """Name of the user, or empty."""
-        ...
-
-    @property
-    def group(self) -> str:
-        """Name of the group, or empty."""
-        ...
 
 
 class Query(wire.Message, kw_only=True, frozen=True):
@@ -102,8 +85,7 @@ class LocalSocket:
     path: Path
     handle: Handle
     queries: Mapping[str, Callable[[], Mapping[str, Any] | None]]
-    vouched: Iterable[Vouched]
-    mode: int = 0o660
+    vouched: Iterable[Local]
     beat: Callable[[], None] = lambda: None
     _users: list[tuple[int, str]] = field(init=False)
     _groups: list[tuple[int, str]] = field(init=False)
@@ -128,7 +110,7 @@ class LocalSocket:
 
     async def run(self) -> None:
         """Listen and serve until cancelled; the socket file goes with it."""
-        listener = _listen(self.path, self.mode)
+        listener = _listen(self.path)
         try:
             async with asyncio.TaskGroup() as group:
 
@@ -238,7 +220,7 @@ async def _closed(writer: asyncio.StreamWriter, *, at_once: bool) -> None:
         writer.transport.abort()
 
 
-def _listen(path: Path, mode: int) -> socket.socket:
+def _listen(path: Path) -> socket.socket:
     """A listening socket at `path`; a file left by a dead process is replaced, a living one is not (OSError)."""
     if path.is_socket():
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -251,7 +233,7 @@ def _listen(path: Path, mode: int) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(str(path))
-        path.chmod(mode)
+        path.chmod(MODE)
         listener.listen(CLIENTS_MAX)
         listener.setblocking(False)
     except OSError as error:

@@ -31,9 +31,9 @@ SHOWN_MAX: Final = 20
 
 
 class Sample(Protocol):
-    """Sends live samples of a device for a limited time; answers the seconds granted."""
+    """Sends live samples of a device for a limited time; False where the floor's task does not run."""
 
-    def __call__(self, role: str, take: Callable[[], Mapping[str, Any]], for_s: float, every_ms: int) -> float:
+    def __call__(self, role: str, take: Callable[[], Mapping[str, Any]], for_s: float, every_ms: int) -> bool:
         """`take` makes one sample."""
         ...
 
@@ -130,13 +130,12 @@ class Orders:
 
     async def _replay(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         results, sent = await self._commits.replay(command.args["after_seq"], RESULTS_MAX)
-        shown = [dict(wire_body(payload)) for payload in results[:SHOWN_MAX]]
         return "", {
             "results": len(results),
             "sent": sent,
             "more": len(results) == RESULTS_MAX,
-            "last_seq": wire_body(results[-1])["seq"] if results else None,
-            "first": shown,
+            "last_seq": json.loads(results[-1])["seq"] if results else None,
+            "first": [json.loads(payload) for payload in results[:SHOWN_MAX]],
         }
 
     async def _state(self, command: Authorised) -> tuple[str, dict[str, Any]]:
@@ -148,8 +147,8 @@ class Orders:
     async def _diag(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         role = self._role(command)
         seconds, every_ms = command.args["seconds"], command.args["every_ms"]
-        granted = self._sample(role, lambda: self._instruments.sample(role), seconds, every_ms)
-        return "", {"role": role, "seconds": int(granted), "now": self._instruments.sample(role)}
+        sent = self._sample(role, lambda: self._instruments.sample(role), seconds, every_ms)
+        return "", {"role": role, "seconds": seconds if sent else 0, "now": self._instruments.sample(role)}
 
     async def _selftest(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         """A device's own test where it has one; else what the controller finds wrong with itself."""
@@ -171,7 +170,7 @@ class Orders:
 
     async def _calibrate(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         """What the devices that learn have learned."""
-        roles = [self._role(command)] if "role" in command.args else list(self._instruments.decoders)
+        roles = self._roles(command)
         samples = {role: self._instruments.sample(role) for role in roles}
         learned = {role: sample for role, sample in samples.items() if "learned" in sample}
         if not learned:
@@ -192,7 +191,7 @@ class Orders:
         return text("cmd_enregistre", file=path.name), {"file": str(path)}
 
     async def _reset_counters(self, command: Authorised) -> tuple[str, dict[str, Any]]:
-        roles = [self._role(command)] if "role" in command.args else list(self._instruments.decoders)
+        roles = self._roles(command)
         self._instruments.reset_counters(roles)
         return "", {"roles": roles}
 
@@ -209,17 +208,15 @@ class Orders:
         return "", {"maintenance": on}
 
     def _role(self, command: Authorised) -> str:
-        try:
-            return self._instruments.role(command.args.get("role"))
-        except LookupError as error:
-            known = ", ".join(self._instruments.decoders)
-            raise Refuse(text("cmd_sans_appareil", role=command.args["role"], known=known)) from error
+        """The device that the command names; raises Refuse naming those that there are."""
+        role: str = command.args["role"]
+        if role not in self._instruments.decoders:
+            raise Refuse(text("cmd_sans_appareil", role=role, known=", ".join(self._instruments.decoders)))
+        return role
 
-
-def wire_body(payload: bytes) -> dict[str, Any]:
-    """A body of ours as plain data."""
-    body: dict[str, Any] = json.loads(payload)
-    return body
+    def _roles(self, command: Authorised) -> list[str]:
+        """That device, or all where none is named."""
+        return [self._role(command)] if "role" in command.args else list(self._instruments.decoders)
 
 
 def _decided(decisions: Sequence[Decision]) -> dict[str, Any]:

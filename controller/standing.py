@@ -12,11 +12,12 @@ import msgspec
 from controller import wire
 from controller.alarms import AlarmBook
 from controller.clock import Clock
+from controller.codec import encode
 from controller.commands import Authoriser
-from controller.floor import table_state
 from controller.results import Told
 from controller.sequencer import Sequencer
 from rules.decisions import AlarmCleared, AlarmRaised, Decision, Phase
+from rules.limits import Limits
 from rules.state import TableState
 from rules.words import text
 
@@ -129,7 +130,6 @@ class Standing:
             alarms=self.alarms.listed(),
             nonce=self._authoriser.nonce,
             maintenance=self.maintenance,
-            paytables={},
             clock=self._clock,
         )
 
@@ -146,6 +146,49 @@ class Standing:
         """Its id."""
         body = self.last_result_body()
         return None if body is None else str(body["id"])
+
+
+def table_state(
+    state: TableState,
+    *,
+    table: str,
+    game: str,
+    epoch: str,
+    seq: int,
+    alarms: list[wire.Alarm],
+    nonce: str,
+    maintenance: bool,
+    clock: Clock,
+) -> wire.TableState:
+    """What `state` says after the commit `seq`."""
+    limits, coup, at_ns = state.limits, state.coup, clock.mono_ns()
+    return wire.TableState(
+        at=clock.utc(at_ns),
+        at_ns=at_ns,
+        clock_synchronised=clock.synchronised(),
+        table=table,
+        game=game,
+        epoch=epoch,
+        seq=seq,
+        seance=state.seance,
+        partie=state.partie,
+        coup=coup.no if coup else state.coup_no,
+        phase=state.phase,
+        step=coup.step if coup else "",
+        interrupted=state.interrupted,
+        maintenance=maintenance,
+        limits=None if limits is None else _limits(limits),
+        options=encode(state.public_options),
+        paytables={},  # no game here has one
+        attestations=[wire.Attested(what=entry.what, role=entry.role, by=entry.by) for entry in state.attestations],
+        last_direction=state.last_direction,
+        alarms=alarms,
+        nonce=nonce,
+    )
+
+
+def _limits(limits: Limits) -> wire.Limits:
+    return wire.Limits(minimum=limits.minimum, minima=dict(limits.minima), maxima=dict(limits.maxima))
 
 
 def _log(alarm: wire.Alarm) -> None:

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.canonical import canonical
 from controller.clock import rfc3339
+from controller.config import Key, Role
 
 _numbers = itertools.count(1)
 
@@ -19,7 +20,7 @@ class Person:
     """A key of the configuration and whoever holds it."""
 
     name: str
-    role: str
+    role: Role
     operator: str
     secret: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
 
@@ -32,6 +33,11 @@ class Person:
     def public(self) -> str:
         """The public key as the configuration spells it."""
         return base64.b64encode(self.raw).decode()
+
+    @property
+    def key(self) -> Key:
+        """Its row in the configuration."""
+        return Key(name=self.name, role=self.role, public=self.public)
 
     def sign(self, command: dict[str, Any]) -> str:
         """base64 signature over the canonical bytes."""
@@ -64,6 +70,7 @@ CHEF = Person("chef-1", "chef", "M. Chef")
 CROUPIER = Person("croupier-1", "croupier", "M. Croupier")
 TECHNICIEN = Person("tech-1", "technicien", "Mme Technique")
 ALL = (COMITE, CHEF, CROUPIER, TECHNICIEN)
+KEYS = tuple(person.key for person in ALL)
 
 
 def seconds_ago(seconds: float) -> str:

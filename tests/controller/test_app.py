@@ -178,8 +178,8 @@ async def test_the_watchdog_says_who_makes_no_progress(
         async with asyncio.timeout(20):
             while b"WATCHDOG=1" not in said:
                 said = await loop.sock_recv(manager, 4096)
-        assert app.late(10**12) == ""
-        monkeypatch.setattr(app._commits, "since_ns", lambda: 1)
+        assert app._watchdog.late(10**12) == ""
+        monkeypatch.setattr(app._watchdog, "_commit_since_ns", lambda: 1)
         monkeypatch.setattr(app._supervisor, "silent", lambda _: ["sequencer 9.0 s"])
         while True:  # what is under way
             try:

@@ -8,7 +8,7 @@ import pytest
 
 from controller import asyncapi, wire
 from controller.clock import Clock
-from controller.floor import table_state
+from controller.standing import table_state
 from rules.decisions import Phase
 from rules.facts import Direction
 from rules.limits import Limits
@@ -124,16 +124,9 @@ def test_the_state_of_a_table_is_what_the_contract_says() -> None:
             alarms=[alarm],
             nonce="n",
             maintenance=False,
-            paytables={},
             clock=clock,
         )
         body = validate("state", wire.encode(message))
     assert body["limits"] == {"minimum": 200, "minima": {"rouge": 200}, "maxima": {"rouge": 20_000}}
     assert (body["phase"], body["coup"], body["last_direction"]) == ("mises_ouvertes", 7, "cw")
     assert body["options"] == {"miroir": True}
-
-
-def test_plain_bodies_are_held_against_their_type() -> None:
-    assert wire.from_plain(wire.Presence, PRESENCE) == wire.Presence(**PRESENCE)  # type: ignore[arg-type]
-    with pytest.raises(msgspec.ValidationError):
-        wire.from_plain(wire.Presence, {**PRESENCE, "state": "dead"})

@@ -61,7 +61,7 @@ class Desk:
     answer: wire.Reply | Refusal = field(default_factory=lambda: wire.Reply(id="x", ok=True, code="ok", text=""))
 
     def __post_init__(self) -> None:
-        self.authoriser = Authoriser(table="demo/t-1", keys=people.ALL, clock=self.clock)
+        self.authoriser = Authoriser(table="demo/t-1", keys=people.KEYS, clock=self.clock)
         self.commands = self.open(self.authoriser)
 
     def open(self, authoriser: Authoriser) -> Commands:
@@ -227,7 +227,7 @@ async def test_repeated_also_over_a_restart(desk: Desk) -> None:
     payload = COMITE.envelope("open")
     assert await desk.code(payload) == "ok"
     assert await desk.code(payload) == "repeated"
-    again = Authoriser(table="demo/t-1", keys=people.ALL, clock=desk.clock, remembered=desk.authoriser.snapshot())
+    again = Authoriser(table="demo/t-1", keys=people.KEYS, clock=desk.clock, remembered=desk.authoriser.snapshot())
     desk.commands = desk.open(again)
     assert await desk.code(payload) == "repeated"
 
@@ -344,7 +344,7 @@ async def test_article_67_15_a_result_by_hand_takes_two_persons(desk: Desk, payl
 
 async def test_one_key_under_two_names_is_not_two_persons(desk: Desk) -> None:
     twin = Person("croupier-2", "croupier", "M. Double", CHEF.secret)
-    desk.commands = desk.open(Authoriser(table="demo/t-1", keys=(*people.ALL, twin), clock=desk.clock))
+    desk.commands = desk.open(Authoriser(table="demo/t-1", keys=(*people.KEYS, twin.key), clock=desk.clock))
     assert await desk.code(outcome(CHEF, twin), name="outcome") == "unauthorised"
 
 
@@ -453,7 +453,7 @@ async def test_more_at_once_than_there_is_room_for_is_busy() -> None:
         return wire.Reply(id=command.id, ok=True, code="ok", text="")
 
     clock = Wall()
-    authoriser = Authoriser(table="demo/t-1", keys=people.ALL, clock=clock)
+    authoriser = Authoriser(table="demo/t-1", keys=people.KEYS, clock=clock)
     commands = Commands(authoriser=authoriser, execute=execute, record=heard.append, clock=clock, most_at_once=2)
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(commands.handle(COMITE.envelope("open"), name="open")) for _ in range(3)]

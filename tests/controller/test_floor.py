@@ -16,7 +16,7 @@ from controller import floor as floor_module
 from controller import mqtt, wire
 from controller.clock import Clock
 from controller.commands import BURST, COMMANDS, Authorised, Authoriser, Commands, Heard
-from controller.floor import Floor, table_state
+from controller.floor import Floor
 from controller.journal import Journal, JournalThread
 from controller.journal_file import result_hash
 from controller.journal_start import Owner
@@ -25,6 +25,7 @@ from controller.outbox import Outbox
 from controller.results import first_fault
 from controller.scribe import Scribe, restored
 from controller.signing import SigningKey
+from controller.standing import table_state
 from rules import game
 from rules.decisions import Announce, CoupEnded, Status
 from rules.facts import Announced
@@ -76,7 +77,7 @@ class House:
         self.thread = JournalThread(journal)
         password = self.folder / "password"
         password.write_text(SECRET.get(self.username, ""))
-        self.authoriser = Authoriser(table="demo/t-1", keys=people.ALL, clock=clock, remembered=self.remembered)
+        self.authoriser = Authoriser(table="demo/t-1", keys=people.KEYS, clock=clock, remembered=self.remembered)
         commands = Commands(authoriser=self.authoriser, execute=self.execute, record=self.heard.append, clock=clock)
         self.floor = Floor(
             Broker.at(
@@ -139,8 +140,7 @@ class House:
     def say_state(self) -> None:
         message = table_state(
             TableState(coup_no=self.coups), table="demo/t-1", game="roue_de_la_chance", epoch=self.scribe.epoch,
-            seq=self.scribe.seq, alarms=[], nonce=self.authoriser.nonce, maintenance=False, paytables={},
-            clock=self.clock,
+            seq=self.scribe.seq, alarms=[], nonce=self.authoriser.nonce, maintenance=False, clock=self.clock,
         )  # fmt: skip
         self.floor.tell_state(wire.encode(message))
 
@@ -318,8 +318,7 @@ async def test_case_23_only_the_newest_state_and_no_old_sample_goes_out_after_an
         for house.coups in range(1, 101):
             house.say_state()
         await house.until(lambda: "health" in dict(house.also), "start")
-        granted = house.floor.sample("wheel", lambda: {"speed": 1}, for_s=0.5, every_ms=100)
-        assert granted == 0.5
+        assert house.floor.sample("wheel", lambda: {"speed": 1}, for_s=0.5, every_ms=100)
         await house.until(house.floor._samples["wheel"].done, "end of the samples")
         assert "diag/wheel" in dict(house.also), "local watchers have them"
         proxy.refuse = False
@@ -329,16 +328,13 @@ async def test_case_23_only_the_newest_state_and_no_old_sample_goes_out_after_an
         assert floor.of("diag/wheel") == []
 
 
-async def test_samples_end_by_themselves_and_a_new_request_replaces_the_old(
-    broker: Mosquitto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(floor_module, "SAMPLE_MAX_S", 1)
+async def test_samples_end_by_themselves_and_a_new_request_replaces_the_old(broker: Mosquitto, tmp_path: Path) -> None:
     house = House(tmp_path, broker.port)
     async with Consumer(broker.port, BASE, ("diag/+",)) as floor, house.open():
         await house.floor.ready()
-        assert house.floor.sample("wheel", lambda: {"of": "first"}, for_s=1, every_ms=100) == 1
+        assert house.floor.sample("wheel", lambda: {"of": "first"}, for_s=300, every_ms=100)
         await floor.until(lambda: floor.last("diag/wheel"), "sample")
-        assert house.floor.sample("wheel", lambda: {"of": "second"}, for_s=9999, every_ms=1) == 1
+        assert house.floor.sample("wheel", lambda: {"of": "second"}, for_s=1, every_ms=100)
         await floor.until(lambda: floor.last("diag/wheel")["sample"] == {"of": "second"}, "second request")
         running = house.floor._samples["wheel"]
         await house.until(running.done, "end of the samples")

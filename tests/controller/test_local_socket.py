@@ -19,6 +19,7 @@ import pytest
 from controller import local_socket, wire
 from controller.clock import Clock
 from controller.commands import Authorised, Authoriser, Commands, Heard
+from controller.config import Local
 from controller.local_socket import LocalSocket
 from tests import people
 from tests.contract import validate
@@ -27,13 +28,6 @@ from tests.people import CHEF, COMITE, Person, seconds_ago
 ME = pwd.getpwuid(os.getuid()).pw_name
 MY_GROUP = grp.getgrgid(os.getgid()).gr_name
 STATE = {"phase": "ferme"}
-
-
-@dataclass(frozen=True)
-class Row:
-    role: str
-    user: str = ""
-    group: str = ""
 
 
 class Client:
@@ -81,7 +75,7 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def served(path: Path, *rows: Row) -> AsyncIterator[Served]:
+async def served(path: Path, *rows: Local) -> AsyncIterator[Served]:
     obeyed: list[Authorised] = []
     heard: list[Heard] = []
 
@@ -92,7 +86,7 @@ async def served(path: Path, *rows: Row) -> AsyncIterator[Served]:
     listening = asyncio.Event()
     clock = Clock()
     commands = Commands(
-        authoriser=Authoriser(table="demo/t-1", keys=people.ALL, clock=clock),
+        authoriser=Authoriser(table="demo/t-1", keys=people.KEYS, clock=clock),
         execute=execute,
         record=heard.append,
         clock=clock,
@@ -101,7 +95,7 @@ async def served(path: Path, *rows: Row) -> AsyncIterator[Served]:
         path=path,
         handle=lambda payload, peer: commands.handle(payload, peer=peer),
         queries={"state": lambda: STATE, "health": lambda: None},
-        vouched=rows or (Row("technicien", user=ME),),
+        vouched=rows or (Local(role="technicien", user=ME),),
         beat=listening.set,
     )
     task = asyncio.get_running_loop().create_task(local.run())
@@ -174,27 +168,27 @@ async def test_each_refusal_has_its_code_and_is_recorded(
 
 
 async def test_a_user_whom_the_configuration_does_not_name_must_sign(tmp_path: Path) -> None:
-    async with served(tmp_path / "s", Row("comite", user="daemon")) as here, here.client() as client:
+    async with served(tmp_path / "s", Local(role="comite", user="daemon")) as here, here.client() as client:
         assert (await client.ask(unsigned("open")))["code"] == "unsigned"
         assert (await client.ask(COMITE.envelope("open")))["code"] == "ok"
 
 
 async def test_a_group_vouches_for_its_members(tmp_path: Path) -> None:
-    rows = (Row("chef", group=MY_GROUP), Row("croupier", user=ME))
+    rows = (Local(role="chef", group=MY_GROUP), Local(role="croupier", user=ME))
     async with served(tmp_path / "s", *rows) as here, here.client() as client:
         assert (await client.ask(unsigned("void")))["code"] == "ok"
         assert (await client.ask(unsigned("confirm")))["code"] == "ok"
         assert [command.role for command in here.obeyed] == ["chef", "croupier"]
 
 
-@pytest.mark.parametrize("row", [Row("chef", user="no-such-user"), Row("chef", group="no-such-group")])
-def test_a_row_that_names_nobody_is_refused(row: Row, tmp_path: Path) -> None:
+@pytest.mark.parametrize("row", [Local(role="chef", user="no-such-user"), Local(role="chef", group="no-such-group")])
+def test_a_row_that_names_nobody_is_refused(row: Local, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"\[\[local\]\].*no-such"):
         LocalSocket(path=tmp_path / "s", handle=None, queries={}, vouched=[row])  # type: ignore[arg-type]
 
 
 async def test_questions_need_no_role(tmp_path: Path) -> None:
-    async with served(tmp_path / "s", Row("comite", user="daemon")) as here, here.client() as client:
+    async with served(tmp_path / "s", Local(role="comite", user="daemon")) as here, here.client() as client:
         assert await client.ask({"get": "state"}) == {"id": None, "ok": True, "code": "ok", "text": "", "data": STATE}
         assert (await client.ask({"get": "health"}))["data"] == {}
         answer = await client.ask({"get": "secrets"})
