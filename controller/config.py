@@ -1,4 +1,4 @@
-"""The configuration of one table as frozen values (`controller.config_file` reads and checks it)."""
+"""The configuration of one table as frozen values (read by `controller.config_file`, checked by `config_check`)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,9 @@ Offset = Annotated[int, Meta(ge=0, le=63)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """A line chip: `path` is `gpiochip0`, a device under /dev, or else the Unix socket of a rig."""
+    """A line chip: `path` is a device under /dev (`gpiochip0` for short), or else the Unix socket of a rig."""
 
     path: str
-
-    @property
-    def gpiod(self) -> bool:
-        """True for a kernel chip, False for the Unix socket of a rig. There is no fall-back between them (case 58)."""
-        return self.path.startswith("/dev/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

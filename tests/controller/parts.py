@@ -10,7 +10,8 @@ from typing import Any
 
 from controller.clock import Clock
 from controller.config import Config
-from controller.config_file import from_data, read_toml, shipped_tables
+from controller.config_check import from_data
+from controller.config_file import read_toml, shipped_tables
 from controller.flight import Flight, Recording
 from controller.journal import Journal
 from controller.journal_start import Owner

@@ -19,7 +19,8 @@ from controller import supervisor
 from controller.app import App
 from controller.clock import Clock
 from controller.config import Config, toml
-from controller.config_file import from_data, read_toml, shipped_tables
+from controller.config_check import from_data
+from controller.config_file import read_toml, shipped_tables
 from controller.errors import TaskFailedError
 from controller.journal import JournalBrokenError
 from controller.journal_file import NAME

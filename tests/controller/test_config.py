@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from controller.config import Config, toml
-from controller.config_file import from_data, load, load_for_replay, read_toml, shipped_tables, tables_folder
+from controller.config_check import from_data
+from controller.config_file import load, load_for_replay, read_toml, shipped_tables, tables_folder
 from controller.errors import ConfigError, UsageError
 
 ROUE, ROULETTE = "roue-de-la-chance", "roulette-francaise"
@@ -68,7 +69,7 @@ def test_values_become_what_the_rooms_need() -> None:
     assert list(button.lines) == ["button.rien_ne_va_plus"]
     assert button.lines["button.rien_ne_va_plus"].active_low
     assert config.devices["wheel_sensor"].match == {"ID_SERIAL_SHORT": "SLINGSHOT-1"}
-    assert config.chips["header"].gpiod
+    assert config.chips["header"].path == "/dev/gpiochip0"
     assert config.house.sources == ("wheel_sensor", "console")
     assert config.house.options is not None
 
@@ -79,9 +80,8 @@ def test_a_contact_that_says_nothing_has_any_name() -> None:
 
 
 def test_a_bare_chip_name_is_a_kernel_chip_and_any_other_path_a_socket() -> None:
-    config = from_data(changed("chips/header/path", "gpiochip4"), "x")
-    assert (config.chips["header"].path, config.chips["header"].gpiod) == ("/dev/gpiochip4", True)
-    assert not from_data(changed("chips/header/path", "/tmp/rig.sock"), "x").chips["header"].gpiod
+    for written, path in (("gpiochip4", "/dev/gpiochip4"), ("/tmp/rig.sock", "/tmp/rig.sock")):
+        assert from_data(changed("chips/header/path", written), "x").chips["header"].path == path
 
 
 REFUSED: list[tuple[str, Any, list[str]]] = [
@@ -219,7 +219,7 @@ def test_a_minimum_that_the_text_forbids_is_refused_by_the_game(monkeypatch: pyt
         return Refusal(code="x", requirement="R-X-01", text="minimum trop bas")
 
     real = game.load("roue_de_la_chance")
-    monkeypatch.setattr("controller.config_file.games.load", lambda game_id: replace(real, limits=limits))
+    monkeypatch.setattr("controller.config_check.games.load", lambda game_id: replace(real, limits=limits))
     assert problems(plain()) == ["house.declared_minimum_cents = 200: minimum trop bas (R-X-01)"]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from controller.codec import decode_fact, encode_decision
 from controller.config import Config
-from controller.config_file import from_data
+from controller.config_check import from_data
 from controller.flight import SEGMENTS, Flight, Recording, prune
 from controller.replay import replay
 from drivers.base import Edge

@@ -7,7 +7,8 @@ import json
 from controller.canonical import compact
 from controller.clock import Clock
 from controller.config import Config
-from controller.config_file import from_data, load, shipped_tables
+from controller.config_check import from_data
+from controller.config_file import load, shipped_tables
 from controller.instruments import Instruments
 from controller.recorder import Recorder
 from rules.facts import Fact

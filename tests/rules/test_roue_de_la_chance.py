@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from controller import config_file
+from controller.config_check import from_data
 from controller.errors import ConfigError
 from rules.bets import Refusal, Stake
 from rules.decisions import (
@@ -341,7 +342,7 @@ def test_r_rc_02_the_apparatus_has_one_table() -> None:
     data = config_file.read_toml(config_file.shipped_tables()["roue-de-la-chance"])
     data["house"]["tableaux"] = 2
     with pytest.raises(ConfigError, match=r"(?s)house.tableaux = 2.*at most 1 \(R-RC-02\)"):
-        config_file.from_data(data, "test")
+        from_data(data, "test")
 
 
 def test_r_rc_09_only_a_turning_wheel_can_be_obstructed() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from controller import config_file
+from controller.config_check import from_data
 from controller.errors import ConfigError
 from rules.bets import Stake
 from rules.decisions import (
@@ -108,10 +109,10 @@ def test_r_rf_03_the_table_closes_only_under_its_lid() -> None:
 def test_r_rf_04_05_one_or_two_tableaux() -> None:
     data = config_file.read_toml(config_file.shipped_tables()["roulette-francaise"])
     data["house"]["tableaux"] = 2
-    assert config_file.from_data(data, "test").house.tableaux == 2
+    assert from_data(data, "test").house.tableaux == 2
     data["house"]["tableaux"] = 3
     with pytest.raises(ConfigError, match=r"(?s)house.tableaux = 3.*at most 2 \(R-RF-04\)"):
-        config_file.from_data(data, "test")
+        from_data(data, "test")
 
 
 def test_r_rf_06_the_rota_of_launchers() -> None:
