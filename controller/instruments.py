@@ -18,8 +18,8 @@ from controller.config import Config
 from controller.flight import Flight
 from controller.timers import unread
 from drivers.base import Edge, Emit
-from drivers.device import EdgeDevice, LineChip
 from drivers.outputs import Lamps
+from drivers.ports.chip import EdgeDevice, LineChip
 from drivers.ports.lines import OutputSpec
 from drivers.ports.serial import PortError, SerialDevice
 from drivers.ports.udev import Hotplug

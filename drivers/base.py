@@ -2,7 +2,7 @@
 
 A decoder does no I/O and reads no clock. It is fed raw input with its time, is told when time has passed (`tick`), and
 can be frozen and thawed (`snapshot`, `restore`), so that live runs, replays and tests are the same code. The port that
-owns the file descriptor and the task that joins both live in `drivers.ports` and `drivers.device`.
+owns the file descriptor and its task live in `drivers.ports`, what joins it with a decoder in `drivers.feeder`.
 """
 
 from __future__ import annotations
@@ -54,15 +54,21 @@ class Decoder(Protocol):
         ...
 
     def snapshot(self) -> Snapshot:
-        """State from which `restore` continues as if nothing had happened (counters included)."""
+        """State from which `restore` continues as if nothing had happened (counters included).
+
+        Under `learned` stands what a device keeps over restarts of the daemon, where it learns anything.
+        """
         ...
 
     def restore(self, state: Snapshot) -> None:
-        """Continue from a snapshot of the same family and options."""
+        """Continue from a snapshot of the same family and options; from `learned` alone, with no more than that."""
         ...
 
     def health(self) -> dict[str, int | str | None]:
-        """Counters and flags for `health.devices.<role>`: frames, rejects, gaps, illegal, ... and `last_fact_ns`."""
+        """Counters and flags for `health.devices.<role>`: frames, rejects, gaps, illegal, ...
+
+        Always `lost` (why, or None) and `last_fact_ns`; where a family has them, `link` (`good` or `bad`) and `advice`.
+        """
         ...
 
     def sample(self) -> dict[str, Any]:
@@ -145,7 +151,7 @@ class Family:
 
 
 def known_families() -> list[str]:
-    """Names of the device families: the packages of this folder that export `FAMILY`."""
+    """Names of the device families: the packages of this folder but the ports; each exports `FAMILY`."""
     folder = importlib.import_module("drivers").__path__
     return sorted(m.name for m in pkgutil.iter_modules(folder) if m.ispkg and m.name != "ports")
 

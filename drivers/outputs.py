@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drivers.device import LineChip
+    from drivers.ports.chip import LineChip
 
 
 class Lamps:

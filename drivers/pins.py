@@ -14,7 +14,7 @@ from gpiozero.exc import PinInvalidPin, PinSetInput
 from gpiozero.pins import Factory, Pin
 
 if TYPE_CHECKING:
-    from drivers.device import LineChip
+    from drivers.ports.chip import LineChip
 
 
 class LinePin(Pin):  # type: ignore[misc] # gpiozero has no types

@@ -1,1 +1,1 @@
-"""Ports: the only modules of this room that touch a file descriptor."""
+"""Ports and their tasks: the only modules of this room that touch a file descriptor."""

@@ -23,7 +23,7 @@ from typing import Final, NoReturn
 import serial
 
 from drivers.base import ByteDecoder, Emit, Tap
-from drivers.device import Backoff, Feeder
+from drivers.feeder import Backoff, Feeder
 from drivers.ports.udev import AmbiguousError, Hotplug
 
 log = logging.getLogger(__name__)

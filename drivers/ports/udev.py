@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn
 
 import pyudev
 
-from drivers.device import readable
+from drivers.feeder import readable
 
 log = logging.getLogger(__name__)
 

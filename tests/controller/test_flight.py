@@ -17,7 +17,7 @@ from controller.config_check import from_data
 from controller.flight import SEGMENTS, Flight, Recording, prune
 from controller.replay import replay
 from drivers.base import Edge
-from drivers.device import Feeder
+from drivers.feeder import Feeder
 from hil import scenario, virtual
 from rules.facts import TimerElapsed
 from rules.state import TableState

@@ -19,7 +19,7 @@ import pytest
 from gpiod.line import Value
 
 from drivers.buttons.decoder import Contact, Options
-from drivers.device import EdgeDevice, LineChip
+from drivers.ports.chip import EdgeDevice, LineChip
 from drivers.ports.lines import (
     EVENT,
     FALLING,

@@ -11,9 +11,9 @@ from gpiozero import LED, Device
 from gpiozero.exc import PinInvalidPin, PinSetInput
 
 from drivers.base import Emit
-from drivers.device import LineChip
 from drivers.outputs import Lamps
 from drivers.pins import LineFactory, LinePin
+from drivers.ports.chip import LineChip
 from drivers.ports.lines import OutputSpec
 from rules.facts import Fact
 

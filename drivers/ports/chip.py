@@ -1,8 +1,9 @@
-"""The task that joins a port and its decoders: feed what was read, tick what is due, hand the facts on.
+"""The task of one chip: opens it, hands every edge to the device whose line it is, switches outputs.
 
-`Feeder` is the common piece of edge and byte devices: it keeps the order *flight recorder, decoder, inbox*. A device
-task waits with `readable(fd, feeder.due_ns())`, reads whatever is there, feeds it, and ticks only then, so that a tick
-never overtakes input that already waits in the kernel.
+    absent ──► open: read, feed, tick ──► lost ──► (pause) ──► absent ...
+
+A stream of edges is gathered for a few milliseconds, for waking up costs more than decoding; the first edge after a
+rest is read at once.
 """
 
 from __future__ import annotations
@@ -10,111 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Literal
 
-from drivers.base import ByteDecoder, Decoder, Edge, EdgeDecoder, Emit, Tap
+from drivers.base import Edge, EdgeDecoder, Emit, Tap
+from drivers.feeder import Backoff, Feeder, readable
 from drivers.ports.lines import FALLING, RISING, Event, LineError, LinePort, LineSpec, OutputSpec, open_port
-from rules.facts import Fact
 
 log = logging.getLogger(__name__)
-
-D_co = TypeVar("D_co", bound=Decoder, covariant=True)
-
-
-class Feeder(Generic[D_co]):
-    """One decoder with its outlets. Every method returns after the inbox has taken the facts (back-pressure)."""
-
-    __slots__ = ("_emit", "_tap", "decoder", "role")
-
-    def __init__(self, role: str, decoder: D_co, emit: Emit, tap: Tap | None = None) -> None:
-        self.role = role
-        self.decoder = decoder
-        self._emit = emit
-        self._tap = tap
-
-    def due_ns(self) -> int | None:
-        """When `tick` is due (CLOCK_MONOTONIC); None = nothing pending."""
-        return self.decoder.due_ns()
-
-    async def edges(self: Feeder[EdgeDecoder], edges: Sequence[Edge]) -> None:
-        """Feed level changes, in order of their time."""
-        if self._tap is not None:
-            self._tap.edges(self.role, edges)
-        await self._hand_on(self.decoder.feed(edges))
-
-    async def received(self: Feeder[ByteDecoder], data: bytes, at_ns: int) -> None:
-        """Feed bytes, stamped when they were read."""
-        if self._tap is not None:
-            self._tap.received(self.role, data, at_ns)
-        await self._hand_on(self.decoder.feed(data, at_ns))
-
-    async def tick(self, now_ns: int) -> None:
-        """Tick the decoder if something is due; call it after the port was drained."""
-        due = self.decoder.due_ns()
-        if due is None or due > now_ns:
-            return
-        if self._tap is not None:
-            self._tap.ticked(self.role, now_ns)
-        await self._hand_on(self.decoder.tick(now_ns))
-
-    async def opened(self, at_ns: int) -> None:
-        """The port is open (again)."""
-        if self._tap is not None:
-            self._tap.opened(self.role, at_ns)
-        await self._hand_on(self.decoder.opened(at_ns))
-
-    async def lost(self, at_ns: int, why: str) -> None:
-        """The port is gone."""
-        if self._tap is not None:
-            self._tap.lost(self.role, at_ns, why)
-        await self._hand_on(self.decoder.lost(at_ns, why))
-
-    async def _hand_on(self, facts: list[Fact]) -> None:
-        if facts:
-            await self._emit(facts)
-
-
-class Backoff:
-    """Waiting times between attempts to reopen: full jitter under a ceiling that doubles from 0.5 s to 5 s."""
-
-    __slots__ = ("_ceiling_s",)
-
-    def __init__(self) -> None:
-        self._ceiling_s = 0.5
-
-    def next_s(self) -> float:
-        """Seconds to wait before the next attempt."""
-        wait = random.uniform(0.05, self._ceiling_s)  # noqa: S311 - jitter, not a secret
-        self._ceiling_s = min(2 * self._ceiling_s, 5.0)
-        return wait
-
-    def reset(self) -> None:
-        """The port was open: begin anew."""
-        self._ceiling_s = 0.5
-
-
-async def readable(fd: int, until_ns: int | None = None) -> bool:
-    """True when `fd` can be read, False when CLOCK_MONOTONIC has reached `until_ns` first. Reads nothing itself."""
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[bool] = loop.create_future()
-
-    def settle(value: bool) -> None:
-        if not ready.done():
-            ready.set_result(value)
-
-    timer = None if until_ns is None else loop.call_at(until_ns / 1e9, settle, False)
-    loop.add_reader(fd, settle, True)
-    try:
-        return await ready
-    finally:
-        loop.remove_reader(fd)
-        if timer is not None:
-            timer.cancel()
-
 
 GATHER_S: Final = 0.005
 """A stream of edges is read this often and not at each edge; the first edge after a pause is read at once."""
@@ -135,7 +41,7 @@ class EdgeDevice:
 
 
 class LineChip:
-    """The task of one chip: opens it, hands every edge to the device whose line it is, switches outputs."""
+    """The task of one chip; `run` never ends by itself."""
 
     def __init__(
         self,
@@ -242,8 +148,7 @@ class LineChip:
             self._check_ns = now + CHECK_NS
             await self._check(port)
         for feeder in self._feeders.values():
-            if (due := feeder.due_ns()) is not None and due <= now:
-                await feeder.tick(now)
+            await feeder.tick(now)
 
     async def _wait(self, port: LinePort) -> None:
         dues = [due for feeder in self._feeders.values() if (due := feeder.due_ns()) is not None]
@@ -302,10 +207,11 @@ class LineChip:
         if self._port is not None and wanted:
             self._port.write({self._outputs[name].offset: on for name, on in wanted.items()})
 
-    async def _lose(self, why: str, code: str) -> None:
-        if self.why != why:
-            log.warning("lines %s: %s", self.path, why)
-        self.state, self.why = "lost", why
+    async def _lose(self, text: str, code: str) -> None:
+        """Tell the loss to every device, and log it once per kind of trouble."""
+        if self.why != text:
+            log.warning("lines %s: %s", self.path, text)
+        self.state, self.why = "lost", text
         now = time.monotonic_ns()
         for feeder in self._feeders.values():
             await feeder.lost(now, code)

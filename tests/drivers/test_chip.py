@@ -13,13 +13,14 @@ from typing import Literal
 
 import pytest
 
-from drivers import device as device_module
 from drivers.base import Edge, EdgeDecoder
 from drivers.buttons.decoder import Contact
 from drivers.buttons.decoder import Options as ContactOptions
-from drivers.device import GATHER_S, Backoff, EdgeDevice, Feeder, LineChip, readable
 from drivers.encoder.decoder import Encoder
 from drivers.encoder.options import Options
+from drivers.feeder import Backoff, Feeder, readable
+from drivers.ports import chip as chip_module
+from drivers.ports.chip import GATHER_S, EdgeDevice, LineChip
 from drivers.ports.lines import EVENT, RISING, Event, LinePort, LineSpec, OutputSpec, SocketPort
 from rules.facts import Announced, DeviceLost, Fact, SpinSlowed, SpinStarted, SpinStopped
 from tests.drivers.signals import SECOND, TURN, edges, launch
@@ -103,7 +104,7 @@ async def serving(chip: LineChip, port: LinePort, patch: pytest.MonkeyPatch) -> 
     async def open_port(path: str, inputs: Mapping[str, LineSpec], outputs: Mapping[str, OutputSpec]) -> LinePort:
         return port
 
-    patch.setattr(device_module, "open_port", open_port)
+    patch.setattr(chip_module, "open_port", open_port)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(chip.serve_once())
         yield
@@ -193,7 +194,7 @@ async def test_a_stream_is_read_at_once_at_first_and_in_the_end_each_5_ms(monkey
     with ours, theirs:
         theirs.send(b"x")  # readable for ever
         port = Stream(ours)
-        monkeypatch.setattr(device_module, "time", port)
+        monkeypatch.setattr(chip_module, "time", port)
         monkeypatch.setattr(asyncio, "sleep", pause)
         async with serving(contact_chip(inbox), port, monkeypatch):
             async with asyncio.timeout(20):
@@ -238,7 +239,7 @@ def contact_chip(inbox: Inbox) -> LineChip:
 
 
 async def test_case_55_a_lost_release_is_found(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_module, "CHECK_NS", 50 * MS)
+    monkeypatch.setattr(chip_module, "CHECK_NS", 50 * MS)
     inbox = Inbox()
     inbox.open.set()
     chip = contact_chip(inbox)
