@@ -358,7 +358,7 @@ class App:
         """Wait until every device was looked for once."""
         try:
             async with asyncio.timeout(SCAN_S):
-                await self._instruments.scan.done.wait()
+                await self._instruments.intake.looked_for.wait()
         except TimeoutError:
             log.warning("not every device could be looked for in %s s", SCAN_S)
 

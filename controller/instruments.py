@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET
 
 from controller import wire
 from controller.clock import Clock
-from controller.config import Config
+from controller.config import Config, Device
 from controller.flight import Flight
+from controller.intake import Intake
 from controller.timers import unread
-from drivers.base import Edge, Emit
+from drivers.base import Emit
 from drivers.outputs import Lamps
 from drivers.ports.chip import EdgeDevice, LineChip
 from drivers.ports.lines import OutputSpec
@@ -25,107 +24,25 @@ from drivers.ports.serial import PortError, SerialDevice
 from drivers.ports.udev import Hotplug
 from rules.facts import Fact
 
-CONSOLE = "console"
+CONSOLE: Final = "console"
 """The family that can show a sentence to the croupier."""
 
-READS_KEPT = 8
-"""Last reads of a serial device that a sample shows in hex."""
-RATE_NS = 100_000_000
-"""Edges a second are counted over at least so long."""
-
 Gauges = dict[str, int | str | None]
-
-
-class Scan:
-    """A `Tap` that passes everything on. It notes which devices were looked for, what waited, and input for samples."""
-
-    def __init__(self, roles: set[str], tap: Flight, unread_ns: Callable[[int], int]) -> None:
-        self._missing = set(roles)
-        self._tap = tap
-        self._unread_ns = unread_ns
-        self.unread_ns = 0
-        """How long the bytes that a decoder is being fed may have waited (`LagMeter.unread_ns`)."""
-        self._edges: dict[str, int] = {}
-        self._rates: dict[str, tuple[int, int, int | None]] = {}
-        """When they were counted last, how many there were, and edges a second until then."""
-        self._reads: dict[str, deque[bytes]] = {}
-        self.done = asyncio.Event()
-        if not roles:
-            self.done.set()
-
-    def edges(self, role: str, edges: Sequence[Edge]) -> None:
-        """Pass on."""
-        self._edges[role] = self._edges.get(role, 0) + len(edges)
-        self._tap.edges(role, edges)
-
-    def received(self, role: str, data: bytes, at_ns: int) -> None:
-        """Pass on."""
-        self.unread_ns = self._unread_ns(at_ns)
-        self._reads.setdefault(role, deque(maxlen=READS_KEPT)).append(data)
-        self._tap.received(role, data, at_ns, self.unread_ns)
-
-    def ticked(self, role: str, now_ns: int) -> None:
-        """Pass on."""
-        self.unread_ns = 0
-        self._tap.ticked(role, now_ns)
-
-    def opened(self, role: str, at_ns: int) -> None:
-        """Looked for, and there."""
-        self.unread_ns = 0
-        self._tap.opened(role, at_ns)
-        self._seen(role)
-
-    def lost(self, role: str, at_ns: int, why: str) -> None:
-        """Looked for, and not there."""
-        self.unread_ns = 0
-        self._tap.lost(role, at_ns, why)
-        self._seen(role)
-
-    def reads(self, role: str) -> list[str]:
-        """What a serial device said last, in hex."""
-        return [data.hex(" ") for data in self._reads.get(role, ())]
-
-    def edges_s(self, role: str, now_ns: int) -> int | None:
-        """Edges a second of a device of lines since somebody asked before; None for the first who asks."""
-        count = self._edges.get(role, 0)
-        at_ns, before, rate = self._rates.setdefault(role, (now_ns, count, None))
-        if now_ns - at_ns >= RATE_NS:
-            rate = (count - before) * 1_000_000_000 // (now_ns - at_ns)
-            self._rates[role] = (now_ns, count, rate)
-        return rate
-
-    def _seen(self, role: str) -> None:
-        self._missing.discard(role)
-        if not self._missing:
-            self.done.set()
 
 
 class Instruments:
     """Every enabled device, chip and lamp of a table."""
 
-    def __init__(self, config: Config, emit: Emit, tap: Flight, clock: Clock, unread_ns: Callable[[int], int]) -> None:
-        """`unread_ns` says how long bytes that are read at this instant may have waited."""
-        self._config = config
-        self._emit = emit
-        self._clock = clock
+    def __init__(
+        self, config: Config, emit: Emit, flight: Flight, clock: Clock, unread_ns: Callable[[int], int]
+    ) -> None:
+        """`unread_ns` says how long bytes that are read at this instant may have waited (`LagMeter.unread_ns`)."""
+        self._config, self._emit, self._clock = config, emit, clock
         enabled = {role: device for role, device in config.devices.items() if device.enabled}
         self.disabled = sorted(set(config.devices) - set(enabled))
-        self.scan = Scan(set(enabled), tap, unread_ns)
+        self.intake = Intake(set(enabled), flight, unread_ns)
         self.decoders: dict[str, Any] = {role: d.family.decoder(role, d.options) for role, d in enabled.items()}
-        self._chips = {
-            name: LineChip(
-                chip.path,
-                {
-                    role: EdgeDevice(decoder=self.decoders[role], lines=device.lines)
-                    for role, device in enabled.items()
-                    if device.chip == name
-                },
-                {lamp: OutputSpec(o.line, o.active_low) for lamp, o in config.lamps.items() if o.chip == name},
-                emit,
-                self.scan,
-            )
-            for name, chip in config.chips.items()
-        }
+        self._chips = {name: self._line_chip(name, chip.path, enabled) for name, chip in config.chips.items()}
         self._hotplug = Hotplug() if any(device.match for device in enabled.values()) else None
         self._serials = {
             role: SerialDevice(
@@ -136,7 +53,7 @@ class Instruments:
                 path=device.path,
                 match=device.match,
                 hotplug=self._hotplug,
-                tap=self.scan,
+                tap=self.intake,
             )
             for role, device in enabled.items()
             if device.family.kind == "bytes"
@@ -146,9 +63,22 @@ class Instruments:
         self._zero: dict[str, Gauges] = {}
         """Counters as they were at the last `reset_counters`."""
 
+    def _line_chip(self, name: str, path: str, enabled: Mapping[str, Device]) -> LineChip:
+        devices = {
+            role: EdgeDevice(decoder=self.decoders[role], lines=device.lines)
+            for role, device in enabled.items()
+            if device.chip == name
+        }
+        lamps = {
+            lamp: OutputSpec(output.line, output.active_low)
+            for lamp, output in self._config.lamps.items()
+            if output.chip == name
+        }
+        return LineChip(path, devices, lamps, self._emit, self.intake)
+
     async def _read(self, facts: list[Fact]) -> None:
         """Facts of a byte device: the kernel stamps edges, bytes are stamped only when they are read."""
-        await self._emit(unread(facts, self.scan.unread_ns))
+        await self._emit(unread(facts, self.intake.unread_ns))
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What must run, by task name."""
@@ -207,8 +137,9 @@ class Instruments:
         last_ns = gauges.pop("last_fact_ns", None)
         advice = gauges.pop("advice", None)
         text = "; ".join(str(part) for part in (lost, port, advice) if part)
+        doubtful = advice or gauges.get("link") == "bad"
         return wire.Device(
-            state="lost" if lost or port else "stale" if advice or gauges.get("link") == "bad" else "ok",
+            state="lost" if lost or port else "stale" if doubtful else "ok",
             last_fact_ms=max(0, self._clock.mono_ns() - last_ns) // 1_000_000 if isinstance(last_ns, int) else None,
             text=text or UNSET,
             counters={name: self._counted(role, name, value) for name, value in gauges.items()},
@@ -244,8 +175,8 @@ class Instruments:
         """A live sample."""
         sample: dict[str, Any] = self.decoders[role].sample()
         if role in self._serials:
-            return sample | {"hex": self.scan.reads(role)}
-        return sample | {"edges_s": self.scan.edges_s(role, self._clock.mono_ns())}
+            return sample | {"hex": self.intake.reads(role)}
+        return sample | {"edges_s": self.intake.edges_s(role, self._clock.mono_ns())}
 
     def command(self, role: str, name: str, args: Mapping[str, object]) -> str:
         """A technician's command for the device; raises ValueError when it has none of this name, or is not there."""
