@@ -1,4 +1,4 @@
-"""Between the ports and the flight recorder: which device was looked for, what waited unread, how much came, what last."""
+"""Between the ports and the flight recorder: who was looked for, what waited unread, how much came, what last."""
 
 from __future__ import annotations
 
