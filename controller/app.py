@@ -270,7 +270,7 @@ class App:
             async with asyncio.TaskGroup() as critical, asyncio.TaskGroup() as others:
                 await self._live(critical, others)
         except BaseException:
-            self._journal.abandon()
+            self._thread.abandon()
             raise
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):

@@ -408,6 +408,11 @@ class JournalThread:
             with contextlib.suppress(JournalUnavailableError):
                 await asyncio.wrap_future(self._pool.submit(self.journal.tidy))
 
+    def abandon(self) -> None:
+        """`Journal.abandon` once the thread is idle: a file that is closed under a commit crashes the process."""
+        self._pool.shutdown(cancel_futures=True)
+        self.journal.abandon()
+
     async def close(self, reason: str = "stopped") -> None:
         """Do what still waits, close the journal and end the thread."""
         try:

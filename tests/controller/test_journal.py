@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -899,6 +900,32 @@ def test_a_state_folder_that_is_none_is_told(tmp_path: Path) -> None:
 
 
 # --- the thread ------------------------------------------------------------------------------------------------------
+
+
+async def test_nobody_closes_the_file_under_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite's library would crash: a critical task that fails lets go of the files while the thread is at work."""
+    with opened(tmp_path) as table:
+        thread = JournalThread(table.journal)
+        done: list[str] = []
+        began, let_go = threading.Event(), threading.Event()
+
+        def commit() -> None:
+            began.set()
+            while not thread._pool._shutdown and not let_go.wait(0.001):
+                pass  # until somebody wants to leave, in whatever way
+            done.append("commit")
+
+        def abandon() -> None:
+            let_go.set()
+            done.append("let go")
+
+        monkeypatch.setattr(table.journal, "abandon", abandon)
+        calls = [asyncio.get_running_loop().create_task(thread.call(work)) for work in (commit, commit)]
+        assert await asyncio.to_thread(began.wait, 10)
+        thread.abandon()
+        await asyncio.wait(calls)
+        assert done == ["commit", "let go"]
+        monkeypatch.undo()
 
 
 async def test_the_thread_works_in_order_and_tidies_when_idle(tmp_path: Path) -> None:
