@@ -34,8 +34,9 @@ from controller.floor import Floor
 from controller.guard import Guard
 from controller.health import Reporter, Sources
 from controller.instruments import Instruments
-from controller.journal import Journal, JournalThread
+from controller.journal import Journal
 from controller.journal_start import Owner
+from controller.journal_thread import JournalThread
 from controller.lag import LagMeter
 from controller.local_socket import LocalSocket
 from controller.mqtt import Broker, client_id

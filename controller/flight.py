@@ -117,9 +117,10 @@ class Flight:
         index, pack = self._index, _EDGE.pack
         self._add("Edge", role, b"".join([pack(e.at_ns, e.seq, index[e.line], e.level) for e in edges]))
 
-    def received(self, role: str, data: bytes, at_ns: int, unread_ns: int = 0) -> None:
+    def received(self, role: str, data: bytes, at_ns: int, unread_ns: int = 0) -> int:
         """The decoder of `role` is about to be fed these bytes, which may have waited for so long."""
         self._add("Bytes", role, _READ.pack(at_ns, unread_ns) + data)
+        return unread_ns
 
     def ticked(self, role: str, now_ns: int) -> None:
         """The decoder of `role` is about to be ticked."""

@@ -40,11 +40,11 @@ class Intake:
         self._edges[role] = self._edges.get(role, 0) + len(edges)
         self._flight.edges(role, edges)
 
-    def received(self, role: str, data: bytes, at_ns: int) -> None:
+    def received(self, role: str, data: bytes, at_ns: int) -> int:
         """Keep the last ones, and note how long they may have waited."""
         self.unread_ns = self._unread_ns(at_ns)
         self._reads.setdefault(role, deque(maxlen=READS_KEPT)).append(data)
-        self._flight.received(role, data, at_ns, self.unread_ns)
+        return self._flight.received(role, data, at_ns, self.unread_ns)
 
     def ticked(self, role: str, now_ns: int) -> None:
         """No bytes: nothing waited unread."""

@@ -1,15 +1,14 @@
 """The journal: what happened at the table, chained and synced, with the state to go on from.
 
-One process per state folder (a lock), one thread that touches the file (`JournalThread`), one transaction per batch:
-rows, state, results and messages for the floor are on the disk together or not at all, and nothing is told to anybody
-before. Rows and results are never deleted; a file that has grown is closed and kept whole while a short one goes on
-(`controller.journal_rotation`). What a start does with a missing, damaged or older file is told in
+One process per state folder (a lock), one thread that touches the file (`controller.journal_thread`), one transaction
+per batch: rows, state, results and messages for the floor are on the disk together or not at all, and nothing is told to
+anybody before. Rows and results are never deleted; a file that has grown is closed and kept whole while a short one goes
+on (`controller.journal_rotation`). What a start does with a missing, damaged or older file is told in
 `controller.journal_start`; the file itself in `controller.journal_file`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import fcntl
@@ -18,11 +17,10 @@ import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 
 from controller.clock import Clock
 from controller.highwater import HighWater, Mark
@@ -32,7 +30,6 @@ from controller.journal_file import (
     Message,
     Result,
     Row,
-    Stored,
     append,
     connect,
     name_of,
@@ -40,7 +37,6 @@ from controller.journal_file import (
     put_messages,
     put_snapshot,
     read_head,
-    stored_rows,
     transaction,
     unsent_messages,
 )
@@ -50,9 +46,6 @@ from controller.signing import SigningKey
 
 log = logging.getLogger(__name__)
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 LOCK: Final = "lock"
 LATENCIES: Final = 512
 """Commits over which the latency figures are taken."""
@@ -60,12 +53,7 @@ WAL_BYTES: Final = 1_000_000
 """Write-ahead log beyond which an idle moment is used to move it into the file."""
 DELETED_AT_ONCE: Final = 500
 """Messages that the floor has, removed per commit."""
-IDLE_S: Final = 0.2
-"""Without work for so long the thread tidies."""
-BEAT_S: Final = 1.0
 BYTES_MAX: Final = 500_000_000
-WAITING_MAX: Final = 16
-"""Calls that may wait for the thread. Policy: the caller waits."""
 
 
 class JournalUnavailableError(JournalError):
@@ -325,10 +313,6 @@ class Journal:
             last.setdefault(coup, payload)
         return list(last.values())
 
-    def rows(self, first: int, last: int) -> list[Stored]:
-        """Rows as stored."""
-        return list(stored_rows(self._connection, first, last))
-
     def figures(self) -> dict[str, int | str | bool | None]:
         """Gauges for `health.journal`."""
         took = sorted(self._took_us)
@@ -354,71 +338,6 @@ class Journal:
             return self.path.with_name(NAME + suffix).stat().st_size
         except OSError:
             return 0
-
-
-class JournalThread:
-    """The one thread that touches the journal, seen from the event loop: a sync never stops the loop (field case 102).
-
-    Calls are carried out in order. `run` is a task that tidies in idle moments.
-    """
-
-    def __init__(self, journal: Journal, beat: Callable[[], None] = lambda: None) -> None:
-        self.journal = journal
-        self.waiting_peak = 0
-        self._beat = beat
-        self._pool = ThreadPoolExecutor(1, "journal")
-        self._room = asyncio.Semaphore(WAITING_MAX)
-        self._waiting = 0
-        self._worked = asyncio.Event()
-
-    async def commit(self, batch: Batch) -> None:
-        """`Journal.commit`; when it raises JournalUnavailableError the batch may be given again."""
-        await self.call(self.journal.commit, batch)
-
-    async def mark_sent(self, message_id: int, *, alone: bool = False) -> None:
-        """`Journal.mark_sent`."""
-        await self.call(self.journal.mark_sent, message_id, alone=alone)
-
-    async def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have the thread do anything with the journal (`thread.call(thread.journal.results_after, 7)`)."""
-        async with self._room:
-            self._waiting += 1
-            self.waiting_peak = max(self.waiting_peak, self._waiting)
-            try:
-                return await asyncio.wrap_future(self._pool.submit(work, *args, **kwargs))
-            finally:
-                self._waiting -= 1
-                self._worked.set()
-
-    async def run(self) -> None:
-        """Tidy whenever there was work and then none; a disk that cannot be written to is tried again later."""
-        while True:
-            self._beat()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(BEAT_S):
-                    await self._worked.wait()
-            if not self._worked.is_set():
-                continue
-            for _ in range(10):  # not for ever while there is no idle moment
-                if not self._worked.is_set():
-                    break
-                self._worked.clear()
-                await asyncio.sleep(IDLE_S)
-                self._beat()
-            with contextlib.suppress(JournalUnavailableError):
-                await asyncio.wrap_future(self._pool.submit(self.journal.tidy))
-
-    def abandon(self) -> None:
-        """`Journal.abandon` once the thread is idle: a file that is closed under a commit crashes the process."""
-        self._pool.shutdown(cancel_futures=True)
-        self.journal.abandon()
-
-    async def close(self, reason: str = "stopped") -> None:
-        """Do what still waits, close the journal and end the thread."""
-        try:
-            await self.call(self.journal.close, reason)
-        finally:
-            self._pool.shutdown()
 
 
 @contextlib.contextmanager

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from controller.clock import Clock
-from controller.journal import JournalThread
 from controller.journal_file import Message
+from controller.journal_thread import JournalThread
 from controller.mqtt import Acked, Disconnected
 
 PAGE: Final = 64

@@ -119,7 +119,8 @@ class Pipeline:
         if kind == "Bytes":
             if entry.device.family.kind != "bytes":
                 raise ReplayError(f"source: {source!r} is a device of lines, it takes Edge")
-            facts = unread(entry.decoder.feed(_hex(line["hex"]), at_ns), line.get("unread_ns", 0))
+            unread_ns = line.get("unread_ns", 0)
+            facts = unread(entry.decoder.feed(_hex(line["hex"]), at_ns, unread_ns), unread_ns)
             entry.decoder.take_output()  # what the device would be told has nowhere to go here
         elif kind == "Tick":
             facts = entry.decoder.tick(at_ns)

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from controller.clock import Clock
 from controller.journal import Batch, Journal
+from controller.journal_file import Stored, reader, stored_rows
 from controller.journal_start import Owner
 from controller.results import Told
 from controller.scribe import Restored, Scribe, restored
@@ -120,6 +121,12 @@ def settled(no: int) -> Settled:
         order=(("m1",),),
         player_order=(("J1",),),
     )  # fmt: skip
+
+
+def rows(journal: Journal, first: int = 0) -> list[Stored]:
+    """What lies in the file from this row on."""
+    with contextlib.closing(reader(journal.path)) as connection:
+        return list(stored_rows(connection, first))
 
 
 @contextlib.contextmanager

@@ -18,8 +18,9 @@ from controller.clock import Clock
 from controller.commands import Authoriser
 from controller.commits import Commits
 from controller.floor import Floor
-from controller.journal import Batch, JournalBrokenError, JournalThread, JournalUnavailableError
+from controller.journal import Batch, JournalBrokenError, JournalUnavailableError
 from controller.journal_file import Message
+from controller.journal_thread import JournalThread
 from controller.local_socket import LocalSocket
 from controller.mqtt import Acked, Disconnected
 from controller.outbox import Outbox

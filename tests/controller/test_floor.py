@@ -17,9 +17,10 @@ from controller import mqtt, wire
 from controller.clock import Clock
 from controller.commands import BURST, COMMANDS, Authorised, Authoriser, Commands, Heard
 from controller.floor import Floor
-from controller.journal import Journal, JournalThread
+from controller.journal import Journal
 from controller.journal_file import result_hash
 from controller.journal_start import Owner
+from controller.journal_thread import JournalThread
 from controller.mqtt import Broker
 from controller.outbox import Outbox
 from controller.results import first_fault

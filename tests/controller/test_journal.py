@@ -27,23 +27,23 @@ from controller.journal import (
     Batch,
     Journal,
     JournalBrokenError,
-    JournalThread,
     JournalUnavailableError,
 )
 from controller.journal_file import NAME, JournalError, Message, Row
 from controller.journal_start import Owner
+from controller.journal_thread import JournalThread
 from controller.results import first_fault
 from controller.signing import KEY_FILE, key_of
 from rules.decisions import Status
-from tests.controller.journals import TABLE, Table, Wall, opened
+from tests.controller.journals import TABLE, Table, Wall, opened, rows
 
 
 def facts(table: Table) -> list[tuple[int, bytes]]:
-    return [(stored.row.seq, stored.row.body) for stored in table.journal.rows(1, 10**9)]
+    return [(stored.row.seq, stored.row.body) for stored in rows(table.journal)]
 
 
 def last_row(table: Table, kind: str) -> dict[str, Any]:
-    found = [stored.row.body for stored in table.journal.rows(1, 10**9) if stored.row.kind == kind]
+    found = [stored.row.body for stored in rows(table.journal) if stored.row.kind == kind]
     body: dict[str, Any] = json.loads(found[-1])
     return body
 
@@ -87,7 +87,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
         assert not table.journal.found.unclean
         assert table.state.coup_no == 3
         assert facts(table)[: len(before)] == before
-        assert [stored.row.kind for stored in table.journal.rows(head.seq + 1, 10**9)] == ["closed", "opened"]
+        assert [stored.row.kind for stored in rows(table.journal, head.seq + 1)] == ["closed", "opened"]
         assert last_row(table, "opened") == {
             "boot": "boot-1", "version": "2", "unclean": False, "high_water_damaged": False,
         }  # fmt: skip
@@ -543,7 +543,7 @@ def test_one_damaged_copy_of_the_state_is_mended(tmp_path: Path, copy: str, how:
         assert table.state.coup_no == 1
         assert last_row(table, "repaired") == {"copies": [copy]}
     with opened(tmp_path) as table:
-        assert [stored.row.kind for stored in table.journal.rows(1, 10**9)].count("repaired") == 1
+        assert [stored.row.kind for stored in rows(table.journal)].count("repaired") == 1
 
 
 def test_two_damaged_copies_of_the_state_need_a_person(tmp_path: Path) -> None:
@@ -959,4 +959,4 @@ def test_a_batch_may_be_empty_of_everything_but_rows(tmp_path: Path) -> None:
     with opened(tmp_path) as table:
         row = Row(seq=table.scribe.seq + 1, kind="note", at_ns=1, time="t", clock_synchronised=False, body=b'{"a":1}')
         table.journal.commit(Batch(rows=(row,)))
-        assert table.journal.rows(row.seq, row.seq)[0].row == row
+        assert rows(table.journal, row.seq)[0].row == row

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controller import outbox as outbox_module
-from controller.journal import JournalThread
+from controller.journal_thread import JournalThread
 from controller.mqtt import Acked, Disconnected
 from controller.outbox import PAGE, Outbox
 from controller.scribe import Scribe

@@ -31,7 +31,7 @@ from rules.game import Coup
 from rules.state import TableState
 from rules.table import NOT_OBSERVED
 from tests.contract import validate
-from tests.controller.journals import HELD, Table, Wall, ended, opened
+from tests.controller.journals import HELD, Table, Wall, ended, opened, rows
 
 
 def bodies(table: Table) -> dict[str, list[Any]]:
@@ -195,7 +195,7 @@ def test_the_controllers_own_events(tmp_path: Path) -> None:
         seq = table.scribe.note("alarms", {"book": []}, alarm, replace(alarm, kind="command", code="ok"))
         table.commit()
         first, second = bodies(table)["event"]
-        (row,) = table.journal.rows(seq, seq)
+        row = rows(table.journal, seq)[0]
     assert row.row.kind == "alarms"
     assert first["data"] == {"active": True}
     assert (first["id"], second["id"]) == (f"{first['epoch']}/{seq}.1", f"{first['epoch']}/{seq}.2")
