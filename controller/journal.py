@@ -1,9 +1,9 @@
 """The journal: what happened at the table, chained and synced, with the state to go on from.
 
 One process per state folder (a lock), one thread that touches the file (`controller.journal_thread`), one transaction
-per batch: rows, state, results and messages for the floor are on the disk together or not at all, and nothing is told to
-anybody before. Rows and results are never deleted; a file that has grown is closed and kept whole while a short one goes
-on (`controller.journal_rotation`). What a start does with a missing, damaged or older file is told in
+per batch: rows, state, results and messages for the floor are on the disk together or not at all, and nothing is told
+to anybody before. Rows and results are never deleted; a file that has grown is closed and kept whole while a short one
+goes on (`controller.journal_rotation`). What a start does with a missing, damaged or older file is told in
 `controller.journal_start`; the file itself in `controller.journal_file`.
 """
 
