@@ -87,8 +87,11 @@ class EdgeDecoder(Decoder, Protocol):
 class ByteDecoder(Decoder, Protocol):
     """Decodes the bytes of a serial line."""
 
-    def feed(self, data: bytes, at_ns: int) -> list[Fact]:
-        """Any piece of the stream, stamped on arrival; never raises, same facts for any split."""
+    def feed(self, data: bytes, at_ns: int, unread_ns: int = 0) -> list[Fact]:
+        """Any piece of the stream, stamped on arrival; never raises, same facts for any split.
+
+        Where it may have waited `unread_ns` for us, what would have been due meanwhile (a silence) is not.
+        """
         ...
 
     def take_output(self) -> bytes:
@@ -118,8 +121,8 @@ class Tap(Protocol):
         """The decoder of `role` is about to be fed these edges."""
         ...
 
-    def received(self, role: str, data: bytes, at_ns: int) -> None:
-        """The decoder of `role` is about to be fed these bytes."""
+    def received(self, role: str, data: bytes, at_ns: int) -> int:
+        """The decoder of `role` is about to be fed these bytes; for how many ns they may have waited unread."""
         ...
 
     def ticked(self, role: str, now_ns: int) -> None:

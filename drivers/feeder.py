@@ -41,9 +41,8 @@ class Feeder(Generic[D_co]):
 
     async def received(self: Feeder[ByteDecoder], data: bytes, at_ns: int) -> None:
         """Feed bytes, stamped when they were read."""
-        if self._tap is not None:
-            self._tap.received(self.role, data, at_ns)
-        await self._hand_on(self.decoder.feed(data, at_ns))
+        unread_ns = self._tap.received(self.role, data, at_ns) if self._tap is not None else 0
+        await self._hand_on(self.decoder.feed(data, at_ns, unread_ns))
 
     async def tick(self, now_ns: int) -> None:
         """Tick the decoder if something is due; call it after the port was drained."""

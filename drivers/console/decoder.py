@@ -146,9 +146,9 @@ class Console:
         self._closed()
         return self._link.gone(at_ns, why)
 
-    def feed(self, data: bytes, at_ns: int) -> list[Fact]:
+    def feed(self, data: bytes, at_ns: int, unread_ns: int = 0) -> list[Fact]:
         """Any piece of the stream; never raises."""
-        facts = self.tick(at_ns)
+        facts = self.tick(at_ns - unread_ns)
         for raw in self._scanner.feed(data, at_ns):
             frame = decode(raw)
             if frame is None or frame.who == "C":

@@ -156,9 +156,9 @@ class SlingShot2:
         self._output = b""
         return self._link.gone(at_ns, why)
 
-    def feed(self, data: bytes, at_ns: int) -> list[Fact]:
+    def feed(self, data: bytes, at_ns: int, unread_ns: int = 0) -> list[Fact]:
         """Any piece of the stream; never raises."""
-        facts = self.tick(at_ns)
+        facts = self.tick(at_ns - unread_ns)
         for piece, ended in self._splitter.feed(data, at_ns):
             line = read(piece) if ended else None
             match line:

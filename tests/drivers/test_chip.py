@@ -75,7 +75,7 @@ class Ear:
     def edges(self, role: str, edges: Sequence[Edge]) -> None:
         self.heard.append(f"edges {role} {len(edges)}")
 
-    def received(self, role: str, data: bytes, at_ns: int) -> None:
+    def received(self, role: str, data: bytes, at_ns: int) -> int:
         raise AssertionError(role)
 
     def ticked(self, role: str, now_ns: int) -> None:

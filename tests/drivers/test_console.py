@@ -257,6 +257,14 @@ def test_silence_loses_the_device_and_its_next_beat_brings_it_back() -> None:
     assert line.decoder.health()["advice"] is None
 
 
+def test_beats_that_waited_unread_are_no_silence() -> None:
+    line = Line()
+    beats, late_ns = frame("0 K 0 BEAT b7 12") * 3, line.now_ns + 3500 * MS
+    assert line.decoder.feed(beats, late_ns, 3500 * MS) == []
+    assert line.decoder.tick(late_ns) == []
+    assert kinds(line.decoder.tick(late_ns + 3000 * MS)) == ["DeviceLost"]
+
+
 def test_beats_keep_it_there() -> None:
     line = Line()
     assert [fact for _ in range(100) for fact in line.say("0 K 0 BEAT b7 12", after_ms=1000)] == []

@@ -78,8 +78,9 @@ class Recorder:
     def edges(self, role: str, edges: Sequence[Edge]) -> None:
         raise AssertionError(role)
 
-    def received(self, role: str, data: bytes, at_ns: int) -> None:
+    def received(self, role: str, data: bytes, at_ns: int) -> int:
         self.heard.append((role, data))
+        return 0
 
     def ticked(self, role: str, now_ns: int) -> None:
         self.heard.append((role, "tick"))

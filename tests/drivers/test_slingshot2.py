@@ -485,6 +485,15 @@ def test_silence_is_told_at_its_due_time_and_ends_with_a_good_line() -> None:
     assert "Le cylindre" in ADVICE["silence"]
 
 
+def test_lines_that_waited_unread_are_no_silence() -> None:
+    wheel = Wheel()
+    wheel.say(6)
+    late_ns = wheel.now_ns + 2100 * MS
+    assert wheel.decoder.feed(wheel.line(6) * 4, late_ns, 2100 * MS) == []
+    assert wheel.decoder.tick(late_ns) == []
+    assert [fact.why for fact in wheel.decoder.tick(late_ns + 2000 * MS) if isinstance(fact, DeviceLost)] == ["silence"]
+
+
 def test_a_late_tick_changes_nothing() -> None:
     wheel = Wheel()
     wheel.say(6)
