@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -23,6 +22,7 @@ import msgspec
 
 from controller import wire
 from controller.clock import Clock
+from controller.command_path import PROBE, CommandPath
 from controller.mqtt import Acked, Broker, Disconnected, Link, Message, Subscription
 from controller.results import first_fault
 from rules.words import text
@@ -30,9 +30,6 @@ from rules.words import text
 log = logging.getLogger(__name__)
 
 HEALTH_S: Final = 10.0
-PROBE_S: Final = 60.0
-"""The command path is proved at each connection and this often, for rights may change under a live connection."""
-PROBE_WAIT_S: Final = 5.0
 REFUSED_S: Final = 5.0
 """Pause before a retained value that the broker refused is tried again: rights that are mended need no restart."""
 STOP_S: Final = 1.0
@@ -41,7 +38,6 @@ OBEYING_MAX: Final = 64
 REPLY_WITHIN_S: Final = 30.0
 """A reply waits this long for the link; a command may have come with a kept session before everything was said."""
 
-CommandPath = Literal["verified", "not_verified", "untested"]
 Handle = Callable[[bytes, str, bool], Awaitable[wire.Reply]]
 """payload, name of the topic, retained -> reply (`controller.commands.Commands.handle`)."""
 
@@ -109,15 +105,14 @@ class Floor:
         self._changed = asyncio.Event()
         self._greeting = False
         self._ready = asyncio.Event()
-        self._down = asyncio.Event()
         self._stopping = False
         self._births = 0
         self._mode = ""
         self._known: bytes | None = None
         """The broker's own result/last, as it came after the subscription."""
-        self._command_path: CommandPath = "untested"
-        self._probe = b""
-        self._probed = asyncio.Event()
+        self._command_path = CommandPath(
+            base, publish=self._link.publish, ready=self._ready, clock=clock, alarm=alarm, clear=clear
+        )
         self._refused: set[str] = set()
         self._obeying: set[asyncio.Task[None]] = set()
         self._samples: dict[str, asyncio.Task[None]] = {}
@@ -127,9 +122,9 @@ class Floor:
     # --- what the composer and the outbox call ---
 
     @property
-    def command_path(self) -> CommandPath:
+    def command_path(self) -> wire.Proof:
         """Did our own message on `cmd/` come back lately."""
-        return self._command_path
+        return self._command_path.proof
 
     async def ready(self) -> None:
         """Wait until the link is up and everything that stands has been said."""
@@ -195,7 +190,7 @@ class Floor:
             workers = [
                 group.create_task(self._keep(), name="floor:retained"),
                 group.create_task(self._tell_health(), name="floor:health"),
-                group.create_task(self._prove_command_path(), name="floor:probe"),
+                group.create_task(self._command_path.run(), name="floor:probe"),
             ]
             try:
                 await self._link.run()
@@ -300,13 +295,12 @@ class Floor:
 
     def _on_up(self, _session_present: bool) -> None:
         self._greeting, self._known = True, None
-        self._down.clear()
+        self._command_path.up()
         self._changed.set()
 
     def _on_down(self, _why: str) -> None:
         self._ready.clear()
-        self._down.set()
-        self._command_path = "untested"
+        self._command_path.down()
 
     def _received(self, message: Message) -> None:
         suffix = message.topic.removeprefix(f"{self._base}/")
@@ -335,9 +329,8 @@ class Floor:
         self._changed.set()
 
     def _command_seen(self, name: str, message: Message) -> None:
-        if name == "probe":  # ours alone; one that is not the latest comes from a connection before
-            if message.payload == self._probe:
-                self._probed.set()
+        if name == PROBE:
+            self._command_path.heard(message.payload)
         elif self._group is None or len(self._obeying) >= OBEYING_MAX:
             self.counters["commands_dropped"] += 1
         else:
@@ -378,46 +371,6 @@ class Floor:
             and not set(topic) & set("#+\0")
             and (not topic.startswith(f"{root}/") or topic.startswith(f"{self._base}/reply/"))
         )
-
-    async def _prove_command_path(self) -> None:
-        """Send ourselves a message on `cmd/`: a granted subscription proves nothing (field case 31)."""
-        while True:
-            await self._ready.wait()
-            self._probed.clear()
-            self._probe = self._make_probe()
-            came = False
-            try:
-                acked = await self._link.publish(f"{self._base}/cmd/probe", self._probe)
-                if acked.ok:
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(PROBE_WAIT_S):
-                            came = await self._probed.wait()
-            except Disconnected:
-                continue
-            if not self._ready.is_set():
-                continue
-            self._command_path = "verified" if came else "not_verified"
-            if came:
-                self._clear("mqtt:command_path")
-            else:
-                topic = f"{self._base}/cmd/#"
-                self._alarm("mqtt:command_path", "mqtt_command_path", text("mqtt_command_path", topic=topic))
-            with contextlib.suppress(TimeoutError):  # the next connection is proved at once
-                async with asyncio.timeout(PROBE_S if came else PROBE_WAIT_S):
-                    await self._down.wait()
-
-    def _make_probe(self) -> bytes:
-        _, site, table = self._base.split("/")
-        command = wire.Command(
-            id=secrets.token_hex(8),
-            name="probe",
-            table=f"{site}/{table}",
-            issued_at=self._clock.utc(),
-            valid_s=10,
-            operator="table-controller",
-            args={},
-        )
-        return wire.encode(wire.Envelope(cmd=command))
 
     # --- live samples ---
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from controller import board, wire
 from controller.clock import Clock
-from controller.floor import CommandPath
 from controller.supervisor import Report
 
 Gauges = Mapping[str, wire.Gauge]
@@ -24,7 +23,7 @@ class Sources:
     unsent: Callable[[], tuple[int, int | None]]
     """Messages the broker does not have, and the age of the oldest in ms."""
     last_result: Callable[[], str | None]
-    command_path: Callable[[], CommandPath]
+    command_path: Callable[[], wire.Proof]
     mqtt: Callable[[], Gauges]
     journal: Callable[[], Gauges]
     queues: Callable[[], Mapping[str, Gauges]]

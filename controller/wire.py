@@ -29,6 +29,7 @@ Text = Annotated[str, Meta(min_length=1, max_length=64)]
 Table = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+/[A-Za-z0-9_-]+$", description="<site>/<table>")]
 Account = Annotated[str, Meta(pattern=r"^(player:.+|table|caisse|pot:\d+|cagnotte|jackpot:.+|lots)$")]
 Gauge = int | str | bool | None
+Proof = Literal["verified", "not_verified", "untested"]
 
 
 class Message(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -280,7 +281,7 @@ class Health(Stamped, kw_only=True, frozen=True):
     oldest_unsent_ms: Count | None
     last_result: Id | None
     """So that a consumer sees a gap without waiting for the next coup."""
-    command_path: Literal["verified", "not_verified", "untested"]
+    command_path: Proof
     """Did a message that we sent to ourselves on `cmd/` arrive (field case 31)?"""
     mqtt: dict[str, Gauge]
     journal: dict[str, Gauge]

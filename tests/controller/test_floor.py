@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from controller import command_path, mqtt, wire
 from controller import floor as floor_module
-from controller import mqtt, wire
 from controller.clock import Clock
 from controller.commands import BURST, COMMANDS, Authorised, Authoriser, Commands, Heard
 from controller.floor import Floor
@@ -443,7 +443,7 @@ async def test_case_30_a_refused_reply_is_told_and_where_the_asker_wants_it_is_t
 async def test_case_31_a_command_path_that_is_granted_and_dead_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(floor_module, "PROBE_WAIT_S", 0.2)
+    monkeypatch.setattr(command_path, "PROBE_WAIT_S", 0.2)
     with running(tmp_path / "broker", acl=WITHOUT_COMMANDS, passwords=SECRET) as broker:
         house = House(tmp_path, broker.port, username="table")
         async with house.open():
