@@ -27,7 +27,7 @@ from hil.devices.encoder import SECOND
 from hil.devices.lines import LineChip, Pulse
 from hil.floor import Broker, Consumer, RigError, Signer
 from hil.peers import Peer, cue, keypad_of, peers_for, type_in
-from hil.scenario import Play
+from hil.scenario import Play, opening_commands
 from hil.tty import Tty
 
 TICK_S = 0.004
@@ -289,11 +289,8 @@ class Rig:
 
     async def open(self, opening: Mapping[str, Any]) -> None:
         """Sign for and open the table; raises RigError with the refusal."""
-        for what, roles in opening.get("attest", {}).items():
-            for role in roles:
-                await self._must("attest", role, what=what)
-        minimum = {"minimum_cents": opening["minimum_cents"]} if "minimum_cents" in opening else {}
-        await self._must("open", "comite", **minimum)
+        for name, role, args in opening_commands(opening):
+            await self._must(name, role, **args)
 
     async def _must(self, name: str, role: str, **args: Any) -> None:
         with contextlib.suppress(TimeoutError):

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -234,7 +234,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
-    """One handling of the apparatus; `how` holds the keys of its kind (`spin`, `drawn`, `throw`, or empty)."""
+    """One handling of the apparatus; `how` holds the keys of its kind (`spin`, `drawn`, `hand`, `throw`, or empty)."""
 
     kind: str = ""
     how: Mapping[str, Any] = field(default_factory=dict)
@@ -358,6 +358,14 @@ def _inner(node: Any) -> Any:
                 node = inner
             case _:
                 return node
+
+
+def opening_commands(opening: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(name, role, arguments) of the commands that open a table as `[opening]` says."""
+    for what, roles in opening.get("attest", {}).items():
+        for role in roles:
+            yield "attest", role, {"what": what}
+    yield "open", "comite", {key: value for key, value in opening.items() if key == "minimum_cents"}
 
 
 def touches(how: Mapping[str, Any]) -> tuple[Touch, ...]:

@@ -16,7 +16,7 @@ from hil.bench import MS, Bench, Deed
 from hil.devices.console import Keypad
 from hil.devices.lines import Numbering, Pulse
 from hil.peers import Peer, acknowledged, cue, keypad_of, peers_for, type_in
-from hil.scenario import LIVE_VERBS, Scenario, ScenarioError
+from hil.scenario import LIVE_VERBS, Scenario, ScenarioError, opening_commands
 
 START_NS = 100 * 1_000_000_000
 """Virtual CLOCK_MONOTONIC at the beginning of a trace."""
@@ -38,9 +38,11 @@ def trace(scenario: Scenario) -> list[Line]:
     lines: list[tuple[int, Line]] = [(START_NS, _line("Opened", role, START_NS)) for role in peers]
     lines += [(START_NS, _line("Opened", bench.role, START_NS))]
     at_ns = START_NS + SETTLE_NS
-    for at, command in _opening(scenario.opening, at_ns):
-        lines.append((at, command))
-        at_ns = at + 1000 * MS
+    if scenario.opening:
+        for name, role, args in opening_commands(scenario.opening):
+            lines.append((at_ns, _command(at_ns, name, role, args)))
+            at_ns += 500 * MS
+        at_ns += 500 * MS
     pulses: list[Pulse] = []
     deeds: list[Deed] = []
     for play in scenario.plays:
@@ -75,17 +77,6 @@ def of_the_scenario(decisions: Iterable[Line], lines: int) -> list[Line]:
         for told in decisions
         if not (told["out"] == "AlarmRaised" and told["name"].startswith("device:") and told["after"] >= lines)
     ]
-
-
-def _opening(opening: Mapping[str, Any], at_ns: int) -> Iterator[tuple[int, Line]]:
-    if not opening:
-        return
-    for what, roles in opening.get("attest", {}).items():
-        for role in roles:
-            yield at_ns, _command(at_ns, "attest", role, {"what": what})
-            at_ns += 500 * MS
-    minimum = {"minimum_cents": opening["minimum_cents"]} if "minimum_cents" in opening else {}
-    yield at_ns, _command(at_ns, "open", "comite", minimum)
 
 
 def _talk(peers: Mapping[str, Peer], deeds: list[Deed], until_ns: int) -> Iterator[tuple[int, Line]]:

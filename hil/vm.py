@@ -27,6 +27,7 @@ from hil import tables
 from hil.demo import demo_of
 from hil.floor import Broker, Consumer, RigError, Signer
 from hil.peers import Peer, peers_for
+from hil.scenario import opening_commands
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = "/opt/table-controller"
@@ -289,13 +290,9 @@ async def _prove(
 
     # edges of a real chip
 
-    opening = demo_of("roulette-francaise").opening
-    for what, roles in opening.get("attest", {}).items():
-        for role in roles:
-            await consumer.order(people[role], "attest", what=what)
-    minimum = {"minimum_cents": opening["minimum_cents"]} if "minimum_cents" in opening else {}
-    reply = await consumer.order(people["comite"], "open", **minimum)
-    proof.check("a signed command opens the table", reply, bool(reply["ok"]))
+    for name, role, args in opening_commands(demo_of("roulette-francaise").opening):
+        reply = await consumer.order(people[role], name, **args)
+        proof.check(f"a signed command: {name}", reply, bool(reply["ok"]))
     for sense, direction in (("", "cw"), ("-", "ccw")):
         await vm.run(spin(sense, table["devices"]["wheel"]["lines"]))
         await proof.comes(f"edges of a chip: the cylinder was turned {direction}", turned(direction), 30)
