@@ -86,7 +86,7 @@ def _operation(row: Topic) -> dict[str, Any]:
         "channel": {"$ref": reference},
         "summary": row.what,
         "messages": [{"$ref": f"{reference}/messages/{row.message.__name__}"}],
-        "bindings": {"mqtt": {"qos": row.qos, "retain": row.retained, "bindingVersion": "0.2.0"}},
+        "bindings": {"mqtt": {"qos": 1, "retain": row.retained, "bindingVersion": "0.2.0"}},
     }
     if not row.sent:
         operation["reply"] = {

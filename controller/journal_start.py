@@ -75,8 +75,6 @@ class Found:
     snapshot: bytes | None
     """The state's body; None: the table starts empty."""
     reason: Reason
-    unclean: bool
-    """The last run did not close the journal."""
     earlier: tuple[int, str] | None
     """After a reboot: instant and wall label of the last row before it, to label older instants by; else None."""
 
@@ -233,7 +231,6 @@ class Start:
             head=head,
             snapshot=snapshot,
             reason=reason,
-            unclean=not was.clean,
             earlier=(last.row.at_ns, last.row.time) if was.boot != self.owner.boot else None,
         )
 

@@ -30,7 +30,6 @@ PAUSES_S: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 class Report:
     """How a task is doing, for health."""
 
-    critical: bool
     watched: bool
     """The watchdog asks for its beats; else it may wait for others (the broker) for as long as they take."""
     state: Literal["running", "waiting", "ended"] = "running"
@@ -67,14 +66,14 @@ class Supervisor:
 
     def critical(self, group: asyncio.TaskGroup, name: str, run: Run, *, watched: bool = True) -> asyncio.Task[None]:
         """A task whose end before the stop, by whatever way, ends the group with TaskFailedError."""
-        self.reports[name] = Report(critical=True, watched=watched, beat_ns=self._clock.mono_ns())
+        self.reports[name] = Report(watched=watched, beat_ns=self._clock.mono_ns())
         return group.create_task(self._must(name, run), name=name)
 
     def restartable(
         self, group: asyncio.TaskGroup, name: str, run: Run, down: Callable[[str], Awaitable[None]] | None = None
     ) -> asyncio.Task[None]:
         """A task that is started anew when it ends; `down(why)` is told each time (`task_failed`, `reopened`)."""
-        self.reports[name] = Report(critical=False, watched=False)
+        self.reports[name] = Report(watched=False)
         self._tasks[name] = group.create_task(self._again(name, run, down), name=name)
         return self._tasks[name]
 

@@ -350,14 +350,13 @@ class Reply(Message, kw_only=True, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """One row of the contract: an address below `casino/<site>/<table>/`."""
+    """One row of the contract: an address below `casino/<site>/<table>/`, always with QoS 1."""
 
     suffix: str
     message: type[Message]
     retained: bool
     sent: bool
     """True: the table publishes it; False: the table receives it."""
-    qos: int
     what: str
 
     def matches(self, suffix: str) -> bool:
@@ -366,16 +365,16 @@ class Topic:
 
 
 TOPICS: Final = (
-    Topic(suffix="status", message=Presence, retained=True, sent=True, qos=1, what="presence; also the will"),
-    Topic(suffix="state", message=TableState, retained=True, sent=True, qos=1, what="where the table stands"),
-    Topic(suffix="result", message=Result, retained=False, sent=True, qos=1, what="each result, once committed"),
-    Topic(suffix="result/last", message=Result, retained=True, sent=True, qos=1, what="the last result again"),
-    Topic(suffix="event", message=Event, retained=False, sent=True, qos=1, what="announcements, incidents, alarms"),
-    Topic(suffix="health", message=Health, retained=True, sent=True, qos=1, what="the instruments, every 10 s"),
-    Topic(suffix="settlement/{tableau}", message=Settlement, retained=False, sent=True, qos=1, what="who is paid"),
-    Topic(suffix="cmd/{name}", message=Envelope, retained=False, sent=False, qos=1, what="commands, never retained"),
-    Topic(suffix="reply/{name}", message=Reply, retained=False, sent=True, qos=1, what="answers to commands"),
-    Topic(suffix="diag/{role}", message=Sample, retained=False, sent=True, qos=1, what="live samples on request"),
+    Topic(suffix="status", message=Presence, retained=True, sent=True, what="presence; also the will"),
+    Topic(suffix="state", message=TableState, retained=True, sent=True, what="where the table stands"),
+    Topic(suffix="result", message=Result, retained=False, sent=True, what="each result, once committed"),
+    Topic(suffix="result/last", message=Result, retained=True, sent=True, what="the last result again"),
+    Topic(suffix="event", message=Event, retained=False, sent=True, what="announcements, incidents, alarms"),
+    Topic(suffix="health", message=Health, retained=True, sent=True, what="the instruments, every 10 s"),
+    Topic(suffix="settlement/{tableau}", message=Settlement, retained=False, sent=True, what="who is paid"),
+    Topic(suffix="cmd/{name}", message=Envelope, retained=False, sent=False, what="commands, never retained"),
+    Topic(suffix="reply/{name}", message=Reply, retained=False, sent=True, what="answers to commands"),
+    Topic(suffix="diag/{role}", message=Sample, retained=False, sent=True, what="live samples on request"),
 )
 """The whole contract, one row per address."""
 

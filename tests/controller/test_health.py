@@ -191,8 +191,8 @@ def test_the_body_of_health_holds_what_was_asked_for(tmp_path: Path) -> None:
         sources=Sources(
             devices=lambda: {"wheel": wire.Device(state="ok", last_fact_ms=3)},
             tasks=lambda: {
-                "journal": Report(critical=True, watched=True, beat_ns=clock.mono_ns() - 5_000_000_000, restarts=2),
-                "serial:console": Report(critical=False, watched=False, state="waiting"),
+                "journal": Report(watched=True, beat_ns=clock.mono_ns() - 5_000_000_000, restarts=2),
+                "serial:console": Report(watched=False, state="waiting"),
             },
             loop_lag_ms=lambda: 4, unsent=lambda: (2, 30), last_result=lambda: "e/9", command_path=lambda: "verified",
             mqtt=lambda: {"connected": True}, journal=lambda: {"seq": 9}, queues=lambda: {"inbox": {"peak": 1}},
