@@ -136,6 +136,20 @@ def test_each_device_has_its_protocol_its_simulator_and_its_tests(family: str) -
 # --- modules ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_newcomer_finds_every_module_in_the_map() -> None:
+    map_of_the_house = (ROOT / "ARCHITECTURE.md").read_text().partition("### Where to look")[2].partition("\n## ")[0]
+    named: dict[str, set[str]] = {}
+    room = ""
+    for row in re.findall(r"^\| (.*)$", map_of_the_house, re.MULTILINE):
+        room = row.partition("|")[0].strip() or room
+        named.setdefault(room, set()).update(re.findall(r"`(\w+)/?`", row))
+    described_elsewhere = {"games", *base.known_families()}  # their folders' own documents
+    for room in ROOMS:
+        for path in sources(room):
+            if not described_elsewhere.intersection(path.relative_to(ROOT).parts) and not path.stem.startswith("__"):
+                assert path.stem in named[room], path
+
+
 def imported(path: Path, known: dict[str, Path]) -> set[str]:
     """Modules of the house that this file imports anywhere, or names for `import_module`."""
     names: set[str] = set()

@@ -252,12 +252,6 @@ def lost_byte(line: bytes, rng: Random) -> bytes:
     return line[:at] + line[at + 1 :]
 
 
-def flipped_bit(line: bytes, rng: Random) -> bytes:
-    """One bit is wrong."""
-    at = rng.randrange(len(line) - 2)
-    return line[:at] + bytes((line[at] ^ 1 << rng.randrange(8),)) + line[at + 1 :]
-
-
 def noise(line: bytes, rng: Random) -> bytes:
     """Random bytes come before the line, none of them a line end."""
     junk = bytes(rng.choice([b for b in range(256) if b not in b"\r\n"]) for _ in range(rng.randrange(1, 40)))
