@@ -52,7 +52,7 @@ from controller.standing import Standing, plain
 from controller.supervisor import Supervisor
 from controller.timers import after_restart
 from controller.watchdog import Watchdog
-from rules.decisions import Announce, Decision, Signal, StakeRefused
+from rules.decisions import AlarmRaised, Announce, Breach, Decision, Severity, Signal, StakeDoubtful, StakeRefused
 from rules.facts import DeviceBack, DeviceLost, Doubtful
 from rules.state import TableState
 from rules.table import NOT_OBSERVED, Table
@@ -378,11 +378,18 @@ class App:
 
     def _react(self, decision: Decision) -> None:
         """What people see or hear at once, before the disk."""
-        if isinstance(decision, Signal):
-            if self._instruments.lamps.set(decision.lamp, decision.on):
-                self._lamps_on[decision.lamp] = decision.on
-        elif isinstance(decision, Announce | StakeRefused):
-            self._instruments.show(decision.text)
+        match decision:
+            case Signal(lamp=lamp, on=on):
+                if self._instruments.lamps.set(lamp, on):
+                    self._lamps_on[lamp] = on
+            case (
+                Announce(text=sentence)
+                | StakeRefused(text=sentence)
+                | StakeDoubtful(why=sentence)
+                | AlarmRaised(text=sentence)
+                | Breach(severity=Severity.HELD | Severity.VOID, text=sentence)
+            ):
+                self._instruments.show(sentence)
 
     def _told(self, decision: Decision) -> None:
         self._standing.told(decision)

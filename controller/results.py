@@ -199,7 +199,13 @@ def event_of(decision: Decision) -> Told | None:
             kind = "late_stake" if decision.code in LATE else "stake_refused"
             return Told(kind=kind, code=decision.code, text=decision.text, requirement=decision.requirement, data=stake)
         case StakeDoubtful():
-            doubt = {"stake": decision.id}
+            doubt = {
+                "stake": decision.id,
+                "player": decision.player,
+                "tableau": decision.tableau,
+                "spot": decision.spot,
+                "cents": decision.cents,
+            }
             return Told(kind="late_stake", code="mise_douteuse", text=decision.why, requirement="R-GEN-05", data=doubt)
         case _:
             return None

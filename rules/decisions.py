@@ -101,6 +101,10 @@ class StakeDoubtful(Decision):
 
     id: str
     why: str
+    player: str
+    tableau: int
+    spot: str
+    cents: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,8 @@ def resolve(desk: Desk, command: Commanded) -> None:
     if "stake" in args:
         doubt = next((entry for entry in desk.state.doubts if entry.stake.id == args["stake"]), None)
         if doubt is None or verdict_word not in {"accepted", "refused"}:
-            desk.refuse("resolve", "mise_inconnue", stake=args["stake"])
+            known = ", ".join(entry.stake.id for entry in desk.state.doubts) or "-"
+            desk.refuse("resolve", "mise_inconnue", stake=args["stake"], known=known)
             return
         verdict.resolve_doubt(desk, doubt, counts=verdict_word == "accepted")
         return

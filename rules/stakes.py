@@ -149,10 +149,13 @@ def keep(desk: Desk, stake: Stake) -> None:
 def doubt(desk: Desk, stake: Stake, cents: int) -> None:
     """Set chips apart of which nobody can say whether they were in time."""
     made = desk.state.stakes_made + 1
-    why = text("mise_douteuse")
-    apart = replace(stake, id=f"m{made}", cents=cents, placed=(), doubt=why)
+    name, spot = f"m{made}", spot_id(stake.type, stake.on)
+    why = text("mise_douteuse", id=name, player=stake.player, spot=spot, cents=cents)
+    apart = replace(stake, id=name, cents=cents, placed=(), doubt=why)
     desk.set(stakes_made=made, doubts=(*desk.state.doubts, Doubt(stake=apart, coup=desk.coup.no)))
-    desk.say(StakeDoubtful(id=apart.id, why=why))
+    desk.say(
+        StakeDoubtful(id=name, why=why, player=stake.player, tableau=stake.tableau, spot=spot, cents=cents),
+    )
 
 
 def withdraw(desk: Desk, fact: ChipRemoved) -> None:

@@ -9,7 +9,8 @@ CATALOGUE: Final[dict[str, str]] = {
     "sous_le_minimum": "Mise de {cents} centimes sous le minimum de {least}",
     "au_dessus_du_maximum": "Mise totale de {total} centimes au-dessus du maximum de {most} : {excess} de trop",
     "mise_tardive": "Mise déposée après « Rien ne va plus » : elle ne participe pas au jeu, à repousser",
-    "mise_douteuse": "Impossible de dire si la mise a précédé « Rien ne va plus » : décision d'un chef nécessaire",
+    "mise_douteuse": "Mise {id} de {player} sur {spot} ({cents} centimes), avant ou après « Rien ne va plus » : "
+    "un chef décide",
     "table_fermee": "La table ne prend pas de mises maintenant",
     "tableau_inconnu": "Ce tableau n'existe pas : tableaux 1 à {most}",
     "montant_impossible": "Le montant doit être un nombre entier positif de centimes",
@@ -97,9 +98,9 @@ CATALOGUE: Final[dict[str, str]] = {
     "pas_interrompue": "La partie n'est pas interrompue",
     "sans_effet": "Sans effet dans la phase {phase}",
     "commande_impossible": "Commande incomplète : arguments reçus {arguments}",
-    "mise_inconnue": "Aucune mise douteuse {stake} ; décider par accepted ou refused",
+    "mise_inconnue": "Mise douteuse à décider par accepted ou refused : {known} ; reçu {stake}",
     "pas_de_litige": "Aucun coup n'est retenu",
-    "resultat_requis": "Un résultat possible de ce jeu est nécessaire",
+    "resultat_requis": "Un résultat possible de ce jeu est nécessaire (outcome pour resolve, value pour outcome)",
     "deux_personnes": "Un résultat manuel exige une seconde personne, différente et nommée (article 67-15)",
     "mises_encore_ouvertes": "Les mises ne sont pas fermées : annoncer d'abord « Rien ne va plus »",
     "pas_de_coup": "Aucun tirage n'est en cours",
@@ -177,6 +178,36 @@ CATALOGUE: Final[dict[str, str]] = {
 }
 
 
+CAUSES: Final[dict[str, str]] = {
+    # --- a device lost: its port, its line ---
+    "absent": "absent",
+    "ambiguous": "plusieurs appareils correspondent",
+    "cannot_open": "ne s'ouvre pas",
+    "disabled": "désactivé",
+    "in_use": "port pris par un autre programme",
+    "no_permission": "droits insuffisants sur le port",
+    "not_reading": "ne lit plus",
+    "reopened": "port rouvert sur demande",
+    "silence": "muet",
+    "unplugged": "débranché",
+    "wrong_device": "un autre appareil est branché",
+    # --- a ball lost ---
+    "launch_failed": "lancement manqué",
+    "new_game": "nouvelle partie sans numéro",
+    "not_detected": "bille non détectée",
+    "not_in_the_track": "bille hors de la galerie",
+    "number_missed": "numéro manqué",
+    "number_unreadable": "numéro illisible",
+    "sensor_stuck": "capteur bloqué",
+    "table_closed": "cylindre fermé",
+    "wheel_restarted": "cylindre redémarré",
+    "with_the_rotor": "bille dans le sens du cylindre",
+}
+"""Reasons that instruments give by a code, as people at the table read them; another code is told as it is."""
+
+
 def text(code: str, **values: object) -> str:
     """The sentence for `code`; raises KeyError for a code that has none (a bug, found by the tests)."""
+    if (why := values.get("why")) in CAUSES:
+        values["why"] = CAUSES[str(why)]
     return CATALOGUE[code].format(**values)

@@ -144,7 +144,7 @@ def test_what_becomes_an_event(tmp_path: Path) -> None:
         replace(HELD, severity=Severity.NOTED),
         late,
         replace(late, code="au_dessus_du_maximum"),
-        StakeDoubtful(id="m7", why="Douteuse"),
+        StakeDoubtful(id="m7", why="Douteuse", player="J1", tableau=2, spot="rouge", cents=500),
         Ignored(why="sans_objet"),
         PhaseChanged(phase=Phase.LANCE, coup=1),
     ]
@@ -167,7 +167,7 @@ def test_what_becomes_an_event(tmp_path: Path) -> None:
     assert events[1]["requirement"] == "R-GEN-07"
     assert events[1]["data"] == {"severity": "held"}
     assert events[4]["data"] == {"player": "J1", "tableau": 1, "spot": "vert", "cents": 100}
-    assert events[6]["data"] == {"stake": "m7"}
+    assert events[6]["data"] == {"stake": "m7", "player": "J1", "tableau": 2, "spot": "rouge", "cents": 500}
     assert "requirement" not in events[0]
 
 

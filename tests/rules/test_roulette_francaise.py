@@ -21,6 +21,7 @@ from controller.config_check import from_data
 from controller.errors import ConfigError
 from rules.bets import Stake
 from rules.decisions import (
+    AlarmRaised,
     Announce,
     BetsClosed,
     Line,
@@ -225,6 +226,7 @@ def test_r_rf_09_the_cylinder_must_be_actuated_for_the_ball() -> None:
     assert [(b.code, b.severity) for b in game.ended().reasons] == [("cylindre_non_actionne", Severity.HELD)]
     game = francaise()
     game.do(DeviceLost(at_ns=game.at(), source="wheel", device="wheel", why="unplugged"))
+    assert game.one(AlarmRaised).text == "Appareil wheel perdu (débranché)"
     game.ball(CCW)
     game.due()
     assert game.lit.isdisjoint(WRONG_SENSE)
@@ -332,7 +334,7 @@ def test_a_ball_lost_after_the_call_is_held() -> None:
     game.lose_ball("not_detected")
     assert (game.breach().code, game.breach().severity) == ("bille_perdue", Severity.HELD)
     assert game.breach().requirement == "R-RF-13"
-    assert "not_detected" in game.breach().text
+    assert "bille non détectée" in game.breach().text
     game.lose_ball("flown_off")
     assert game.ignored
     game.elapse("tirage")

@@ -349,7 +349,10 @@ def test_a_stake_that_nobody_can_date_is_doubtful_and_never_holds_the_draw() -> 
     game.say("rien_ne_va_plus")
     closed = game.one(BetsClosed).at_ns
     game.chip("haut", 200, at_ns=closed - 1, until_ns=closed + 1)
-    doubtful = game.one(StakeDoubtful).id
+    doubt = game.one(StakeDoubtful)
+    assert (doubt.player, doubt.tableau, doubt.spot, doubt.cents) == ("J1", 1, "haut", 200)
+    assert doubt.why.startswith(f"Mise {doubt.id} de J1 sur haut (200 centimes)")  # who decides must know about what
+    doubtful = doubt.id
     game.chip("plein:9", 200, at_ns=closed - 1, until_ns=closed + 1)
     assert game.told(StakeRefused)
     game.read(3)
@@ -358,6 +361,7 @@ def test_a_stake_that_nobody_can_date_is_doubtful_and_never_holds_the_draw() -> 
     assert all(not entry.lines for entry in game.told(Settled))
     game.command("resolve", stake="m77", **{"as": "accepted"})
     assert game.one(Refused).code == "mise_inconnue"
+    assert doubtful in game.one(Refused).text
     game.command("resolve", stake=doubtful, **{"as": "perhaps"})
     assert game.told(Refused)
     game.command("resolve", stake=doubtful, **{"as": "accepted"})

@@ -32,6 +32,7 @@ async def test_a_stake_that_waited_unread_while_the_process_was_stopped_is_doubt
         told = await rig.consumer.wait_for("event", lambda body: body["kind"] in ("late_stake", "stake_refused"), 30)
         assert (told["code"], told["requirement"]) == ("mise_douteuse", "R-GEN-05")
         assert len(remembered(rig).doubts) == 1
+        await until(rig, lambda: any("de Anne sur pair" in said for said in keypad.shown), "the doubt on the display")
         await until(rig, lambda: bool(rows(rig, "frozen")), "a row that says how long")
         lost = [row["fact"]["device"] for row in rows(rig, "step") if row["fact"]["in"] == "DeviceLost"]
         assert lost == []  # its beats waited with the stake
