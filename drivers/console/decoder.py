@@ -282,7 +282,7 @@ class Console:
         peer.expected = _after(frame.seq)
         until_ns = max(at_ns - frame.age_ms * MS, 0)
         origin = Origin.PERSON if frame.who == "K" else Origin.SENSOR
-        when = When(self._role, max(until_ns - WIRE_NS, 0), until_ns, origin)
+        when = When(source=self._role, at_ns=max(until_ns - WIRE_NS, 0), until_ns=until_ns, origin=origin)
         fact = fact_of(frame.name, frame.words, when)
         return [*facts, fact] if fact is not None else [*facts, *self._strange(at_ns)]
 

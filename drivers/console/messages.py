@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 
 from rules.facts import Announced, ChipPlaced, ChipRemoved, Chosen, Fact, Origin, PocketRead
 
 _NUMBER: Final = re.compile(r"0|[1-9]\d{0,8}")
 
 
-@dataclass(frozen=True, slots=True)
-class When:
-    """Who says it and when it happened."""
+class When(TypedDict):
+    """Who says it and when it happened: what every fact carries."""
 
     source: str
     at_ns: int
@@ -34,47 +32,23 @@ def fact_of(name: str, words: Sequence[str], when: When) -> Fact | None:
 
 
 def _announced(when: When, code: str, by: str = "") -> Fact:
-    return Announced(at_ns=when.at_ns, until_ns=when.until_ns, source=when.source, origin=when.origin, code=code, by=by)
+    return Announced(**when, code=code, by=by)
 
 
-def _chip(
-    kind: type[ChipPlaced | ChipRemoved],
-) -> Callable[..., Fact]:
+def _chip(kind: type[ChipPlaced | ChipRemoved]) -> Callable[..., Fact]:
     def make(when: When, tableau: str, spot: str, cents: str, player: str, chip: str = "") -> Fact:
-        return kind(
-            at_ns=when.at_ns,
-            until_ns=when.until_ns,
-            source=when.source,
-            origin=when.origin,
-            tableau=_positive(tableau),
-            spot=spot,
-            cents=_positive(cents),
-            player=player,
-            chip=chip,
-        )
+        return kind(**when, tableau=_positive(tableau), spot=spot, cents=_positive(cents), player=player, chip=chip)
 
     return make
 
 
 def _chosen(when: When, tableau: str, player: str, what: str, value: str) -> Fact:
-    return Chosen(
-        at_ns=when.at_ns,
-        until_ns=when.until_ns,
-        source=when.source,
-        origin=when.origin,
-        tableau=_positive(tableau),
-        player=player,
-        what=what,
-        value=value,
-    )
+    return Chosen(**when, tableau=_positive(tableau), player=player, what=what, value=value)
 
 
 def _result(when: When, value: str, cell: str | None = None) -> Fact:
     return PocketRead(
-        at_ns=when.at_ns,
-        until_ns=when.until_ns,
-        source=when.source,
-        origin=when.origin,
+        **when,
         value=int(value) if _NUMBER.fullmatch(value) else value,
         cell=None if cell is None else _natural(cell),
     )
