@@ -138,22 +138,27 @@ class ByHand(Message, kw_only=True, frozen=True):
     why: str
 
 
-class Result(Stamped, kw_only=True, frozen=True):
+class OfCoup(Stamped, kw_only=True, frozen=True):
+    """What is told of a coup, and where in the journal it stands (`controller.results.Place.head`)."""
+
+    id: Id
+    epoch: str
+    seq: Count
+    table: Table
+    game: str
+    seance: Count
+    partie: Count
+    coup: Count
+
+
+class Result(OfCoup, kw_only=True, frozen=True):
     """`result` and `result/last`: a finished coup, or its resolution or revision; `hash` and `sig` prove it.
 
     `hash` = hex SHA-256 of `prev_hash` + LF + the canonical body without `hash` and `sig`; `sig` = base64 Ed25519 over
     the 32 raw bytes of `hash`; `prev_hash` is that of the result before in this epoch (64 zeros first).
     """
 
-    id: Id
-    epoch: str
-    seq: Count
     result_no: Annotated[int, Meta(ge=1, description="from 1 in this epoch, without holes")]
-    table: Table
-    game: str
-    seance: Count
-    partie: Count
-    coup: Count
     status: Status
     reasons: list[Reason]
     outcome: dict[str, Any] | None
@@ -176,17 +181,9 @@ class Result(Stamped, kw_only=True, frozen=True):
     sig: Annotated[str, Meta(pattern=r"^[A-Za-z0-9+/]{86}==$")]
 
 
-class Event(Stamped, kw_only=True, frozen=True):
+class Event(OfCoup, kw_only=True, frozen=True):
     """`event`: something that happened, told once and never retained (field case 44)."""
 
-    id: Id
-    epoch: str
-    seq: Count
-    table: Table
-    game: str
-    seance: Count
-    partie: Count
-    coup: Count
     kind: Literal["annonce", "incident", "anomaly", "late_stake", "stake_refused", "alarm", "command"]
     code: str
     text: str
@@ -220,17 +217,9 @@ class Transfer(Message, kw_only=True, frozen=True, rename={"source": "from", "ta
     why: str
 
 
-class Settlement(Stamped, kw_only=True, frozen=True):
+class Settlement(OfCoup, kw_only=True, frozen=True):
     """`settlement/<tableau>`: who is paid what after a coup, and in which order."""
 
-    id: Id
-    epoch: str
-    seq: Count
-    table: Table
-    game: str
-    seance: Count
-    partie: Count
-    coup: Count
     result: Id
     """Id of the result that it settles; a later one of the same coup replaces it."""
     tableau: Annotated[int, Meta(ge=1)]
