@@ -19,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,17 +132,13 @@ class Proof:
         self.held, self.failed = self.held + ok, self.failed + (not ok)
         print(f"{'ok  ' if ok else 'FAIL'} {what}{'' if ok else f': {seen!r}'}", flush=True)
 
-    async def comes(self, what: str, look: Callable[[], Awaitable[tuple[bool, object]]], deadline_s: float) -> None:
-        """A promise that may take a while: `look` says whether it holds now, and what it saw."""
-        seen: object = None
+    async def comes(self, what: str, look: Callable[[], object], wanted: object, deadline_s: float) -> None:
+        """A promise that may take a while: `look` is to see what is wanted."""
         began = time.monotonic()
-        while time.monotonic() - began < deadline_s:
-            held, seen = await look()
-            if held:
-                self.check(f"{what} ({time.monotonic() - began:.1f} s)", seen, True)
-                return
+        while (seen := look()) != wanted and time.monotonic() - began < deadline_s:  # noqa: ASYNC110 - of a machine
             await asyncio.sleep(0.5)
-        self.check(what, seen, False)
+        took = f" ({time.monotonic() - began:.1f} s)" if seen == wanted else ""
+        self.check(f"{what}{took}", seen, seen == wanted)
 
 
 def packages(folder: Path) -> None:
@@ -224,7 +221,7 @@ async def prove(vm: Vm, folder: Path, proof: Proof) -> None:
             peers = peers_for(table, time.monotonic_ns(), 1)
             lines = [group.create_task(Adapter(vm, ADAPTERS[role], peer).run()) for role, peer in peers.items()]
             try:
-                await _prove(vm, folder, proof, table, consumer, people)
+                await Trial(vm, proof, table, consumer, people).run(folder)
             finally:
                 for line in lines:
                     line.cancel()
@@ -233,100 +230,104 @@ async def prove(vm: Vm, folder: Path, proof: Proof) -> None:
         await broker.stop()
 
 
-async def _prove(
-    vm: Vm, folder: Path, proof: Proof, table: Mapping[str, Any], consumer: Consumer, people: Mapping[str, Signer]
-) -> None:
-    await vm("powercut")
-    await vm.boot("--fresh")
-    await install(vm, folder, table)
+class Trial:
+    """The installed product under proof: its machine, its table, and the floor that hears it."""
 
-    async def last(suffix: str) -> Any:
-        return next((heard.body for heard in reversed(consumer.heard) if heard.suffix == suffix and heard.payload), {})
+    def __init__(
+        self, vm: Vm, proof: Proof, table: Mapping[str, Any], consumer: Consumer, people: Mapping[str, Signer]
+    ) -> None:
+        self.vm, self.proof, self.table, self.consumer, self.people = vm, proof, table, consumer, people
 
-    def device(role: str, state: str) -> Callable[[], Awaitable[tuple[bool, object]]]:
-        async def look() -> tuple[bool, object]:
-            seen = (await last("health")).get("devices", {}).get(role, {}).get("state")
-            return seen == state, seen
+    def last(self, suffix: str) -> Any:
+        """What was said last on this topic; empty when nothing was."""
+        said = (heard.body for heard in reversed(self.consumer.heard) if heard.suffix == suffix and heard.payload)
+        return next(said, {})
 
-        return look
+    def device(self, role: str) -> object:
+        """State of a device as health tells it."""
+        return self.last("health").get("devices", {}).get(role, {}).get("state")
 
-    def status(state: str) -> Callable[[], Awaitable[tuple[bool, object]]]:
-        async def look() -> tuple[bool, object]:
-            seen = await last("status")
-            return seen.get("state") == state, seen
+    def presence(self) -> object:
+        """`online` or `offline`."""
+        return self.last("status").get("state")
 
-        return look
+    async def run(self, folder: Path) -> None:
+        """Everything, in order."""
+        await self.vm("powercut")
+        await self.vm.boot("--fresh")
+        await install(self.vm, folder, self.table)
+        await self.service()
+        await self.adapters_by_their_properties()
+        await self.edges_of_a_real_chip()
+        await self.out_and_in()
+        await self.power_cut()
 
-    def turned(direction: str) -> Callable[[], Awaitable[tuple[bool, object]]]:
-        async def look() -> tuple[bool, object]:
-            seen = (await last("state")).get("last_direction")
-            return seen == direction, seen
+    async def service(self) -> None:
+        """It runs under systemd as it should."""
+        vm, proof = self.vm, self.proof
+        began = time.monotonic()
+        await vm.run("systemctl start table-controller", deadline_s=400)
+        proof.check(f"systemd has it ready ({time.monotonic() - began:.0f} s)", "", True)
+        seen = await vm.run("systemctl show -p ActiveState,NRestarts,StatusText table-controller")
+        proof.check("active, not restarted", seen, "ActiveState=active" in seen and "NRestarts=0" in seen)
+        pid = await vm.run("systemctl show -p MainPID --value table-controller")
+        seen = await vm.run(f"ps -o user:20= -p {pid}; ls -l /proc/{pid}/fd")
+        proof.check("runs as its own user", seen, seen.startswith("table-controller"))
+        seen = await vm.run("systemd-analyze security --no-pager table-controller | tail -n 1")
+        proof.check("exposed 2.0 at most", seen, float(seen.split(":")[1].split()[0]) <= 2.0)
+        await proof.comes("online at the broker", self.presence, "online", 30)
 
-        return look
+    async def adapters_by_their_properties(self) -> None:
+        """Lost while they are not plugged, found when they are."""
+        vm, proof = self.vm, self.proof
+        for role in ADAPTERS:
+            await proof.comes(f"{role} is lost while it is not plugged", partial(self.device, role), "lost", 30)
+        for role, name in ADAPTERS.items():
+            await vm("plug", name)
+            await proof.comes(f"{role} opens", partial(self.device, role), "ok", 40)
+        seen = await vm.run("ls -l /dev/ttyUSB* /dev/gpiochip0 /dev/table/; udevadm info -q property /dev/ttyUSB0")
+        proof.check("udev rules: names and rights", seen, "RIG-usb0" in seen and "ID_MM_PORT_IGNORE=1" in seen)
 
-    # the service
+    async def edges_of_a_real_chip(self) -> None:
+        """The cylinder turns both ways on an open table."""
+        proof = self.proof
+        for name, role, args in opening_commands(demo_of("roulette-francaise").opening):
+            reply = await self.consumer.order(self.people[role], name, **args)
+            proof.check(f"a signed command: {name}", reply, bool(reply["ok"]))
+        for sense, direction in (("", "cw"), ("-", "ccw")):
+            await self.vm.run(spin(sense, self.table["devices"]["wheel"]["lines"]))
+            what = f"edges of a chip: the cylinder was turned {direction}"
+            await proof.comes(what, lambda: self.last("state").get("last_direction"), direction, 30)
+        counters = self.last("health")["devices"]["wheel"]["counters"]
+        proof.check("no edge was lost on the way", counters, not counters["lost_edges"] and not counters["illegal"])
 
-    began = time.monotonic()
-    await vm.run("systemctl start table-controller", deadline_s=400)
-    proof.check(f"systemd has it ready ({time.monotonic() - began:.0f} s)", "", True)
-    seen = await vm.run("systemctl show -p ActiveState,NRestarts,StatusText table-controller")
-    proof.check("active, not restarted", seen, "ActiveState=active" in seen and "NRestarts=0" in seen)
-    pid = await vm.run("systemctl show -p MainPID --value table-controller")
-    seen = await vm.run(f"ps -o user:20= -p {pid}; ls -l /proc/{pid}/fd")
-    proof.check("runs as its own user", seen, seen.startswith("table-controller"))
-    seen = await vm.run("systemd-analyze security --no-pager table-controller | tail -n 1")
-    proof.check("exposed 2.0 at most", seen, float(seen.split(":")[1].split()[0]) <= 2.0)
-    await proof.comes("online at the broker", status("online"), 30)
+    async def out_and_in(self) -> None:
+        """An adapter is pulled and plugged again."""
+        device = partial(self.device, "wheel_sensor")
+        await self.vm("unplug", ADAPTERS["wheel_sensor"])
+        await self.proof.comes("the sensor's adapter is out", device, "lost", 30)
+        await self.vm("plug", ADAPTERS["wheel_sensor"])
+        await self.proof.comes("and in again", device, "ok", 40)
 
-    # adapters by their properties
-
-    for role in ADAPTERS:
-        await proof.comes(f"{role} is lost while it is not plugged", device(role, "lost"), 30)
-    for role, name in ADAPTERS.items():
-        await vm("plug", name)
-        await proof.comes(f"{role} opens", device(role, "ok"), 40)
-    seen = await vm.run("ls -l /dev/ttyUSB* /dev/gpiochip0 /dev/table/; udevadm info -q property /dev/ttyUSB0")
-    proof.check("udev rules: names and rights", seen, "RIG-usb0" in seen and "ID_MM_PORT_IGNORE=1" in seen)
-
-    # edges of a real chip
-
-    for name, role, args in opening_commands(demo_of("roulette-francaise").opening):
-        reply = await consumer.order(people[role], name, **args)
-        proof.check(f"a signed command: {name}", reply, bool(reply["ok"]))
-    for sense, direction in (("", "cw"), ("-", "ccw")):
-        await vm.run(spin(sense, table["devices"]["wheel"]["lines"]))
-        await proof.comes(f"edges of a chip: the cylinder was turned {direction}", turned(direction), 30)
-    counters = (await last("health"))["devices"]["wheel"]["counters"]
-    proof.check("no edge was lost on the way", counters, not counters["lost_edges"] and not counters["illegal"])
-
-    # out and in
-
-    await vm("unplug", ADAPTERS["wheel_sensor"])
-    await proof.comes("the sensor's adapter is out", device("wheel_sensor", "lost"), 30)
-    await vm("plug", ADAPTERS["wheel_sensor"])
-    await proof.comes("and in again", device("wheel_sensor", "ok"), 40)
-
-    # power cut
-
-    before = await last("state")
-    await vm("powercut")
-    await proof.comes("the broker tells that it is gone", status("offline"), 60)
-    mark = len(consumer.heard)
-    await vm.boot()
-    for name in ADAPTERS.values():
-        await vm("plug", name)
-    await proof.comes("online again without hands", status("online"), 300)
-    after = await consumer.wait_for("state", lambda _: True, 60, mark)
-    kept = ("epoch", "seance", "partie", "coup", "phase", "last_direction", "limits")
-    proof.check(
-        "the same table as before",
-        {key: (before[key], after[key]) for key in kept if before[key] != after[key]},
-        all(before[key] == after[key] for key in kept),
-    )
-    seen = await vm.run(f"{HOME}/venv/bin/tablectl --config /etc/table-controller/table.toml journal verify")
-    proof.check("its journal verifies", seen, "reason" not in seen)
-    seen = await vm.run("journalctl -u table-controller -o cat --no-pager -p err")
-    proof.check("nothing in the log is an error of the program", seen, "Traceback" not in seen)
+    async def power_cut(self) -> None:
+        """The same table afterwards, without hands."""
+        vm, proof = self.vm, self.proof
+        before = self.last("state")
+        await vm("powercut")
+        await proof.comes("the broker tells that it is gone", self.presence, "offline", 60)
+        mark = len(self.consumer.heard)
+        await vm.boot()
+        for name in ADAPTERS.values():
+            await vm("plug", name)
+        await proof.comes("online again without hands", self.presence, "online", 300)
+        after = await self.consumer.wait_for("state", lambda _: True, 60, mark)
+        kept = ("epoch", "seance", "partie", "coup", "phase", "last_direction", "limits")
+        other = {key: (before[key], after[key]) for key in kept if before[key] != after[key]}
+        proof.check("the same table as before", other, not other)
+        seen = await vm.run(f"{HOME}/venv/bin/tablectl --config /etc/table-controller/table.toml journal verify")
+        proof.check("its journal verifies", seen, "reason" not in seen)
+        seen = await vm.run("journalctl -u table-controller -o cat --no-pager -p err")
+        proof.check("nothing in the log is an error of the program", seen, "Traceback" not in seen)
 
 
 def main() -> int:
