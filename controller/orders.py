@@ -111,6 +111,11 @@ class Orders:
                 raise Refuse(decision.text, "malformed" if decision.code in FORM else "rejected")
         return decisions
 
+    async def _written(self) -> None:
+        """What the command changed is on the disk; raises TimeoutError while it is full."""
+        async with asyncio.timeout(DISK_S):
+            await self._sequencer.written()
+
     async def _last_coup(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         """A chef or the comite announces the last coup of the seance."""
         fact = Announced(at_ns=self._clock.mono_ns(), source="command", code="dernier_coup", by=command.by)
@@ -126,6 +131,7 @@ class Orders:
         except LookupError as error:
             known = ", ".join(alarm.name for alarm in self._standing.alarms.listed())
             raise Refuse(text("cmd_sans_alarme", name=command.args["name"], known=known or "-")) from error
+        await self._written()
         return "", {}
 
     async def _replay(self, command: Authorised) -> tuple[str, dict[str, Any]]:
@@ -205,6 +211,7 @@ class Orders:
         if why_not:
             raise Refuse(why_not)
         self._mode("maintenance" if on else "")
+        await self._written()
         return "", {"maintenance": on}
 
     def _role(self, command: Authorised) -> str:

@@ -135,6 +135,13 @@ class Sequencer:
         self.scribe.note(kind, body, *told)
         self._row()
 
+    async def written(self) -> None:
+        """Return once every row so far is on the disk."""
+        if self._pending:
+            answer: Answer = asyncio.get_running_loop().create_future()
+            self._answers.append((answer, ()))
+            await answer
+
     def replace(self, state: TableState, kind: str, body: Mapping[str, Any]) -> None:
         """Go on from another state (maintenance): no fact says why, so the flight recorder begins anew."""
         decisions = exchanged(self.state, state)

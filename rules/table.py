@@ -280,7 +280,7 @@ def heard_by_the_table(desk: Desk, fact: Fact) -> None:
 def announced(desk: Desk, fact: Announced) -> None:
     """What a person said that is not part of the game's own draw."""
     phase = desk.state.phase
-    if fact.code == "dernier_coup" and desk.state.coup is not None:
+    if fact.code == "dernier_coup":
         last_coup(desk)
     elif fact.code == "choix_clos" and phase is Phase.CHOIX:
         verdict.settle(desk)
@@ -294,7 +294,9 @@ def announced(desk: Desk, fact: Announced) -> None:
 
 def last_coup(desk: Desk) -> None:
     """The running coup is the last of the seance; once its result is being read nobody may make it so (R-RF-28)."""
-    if desk.state.phase in RUNNING - {Phase.RESULTAT}:
+    if desk.state.coup is None:
+        desk.ignore("dernier_coup_sans_coup")
+    elif desk.state.phase in RUNNING - {Phase.RESULTAT}:
         desk.set_coup(last=True)
         desk.announce("dernier_coup")
     else:

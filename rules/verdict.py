@@ -199,7 +199,9 @@ def proceed(desk: Desk, status: Status) -> None:
 def dispute(state: TableState) -> tuple[Decision, Decision]:
     """How people are told that a coup is held, or that none is."""
     if state.phase is Phase.LITIGE:
-        sentence = text("coup_retenu", coup=state.coup_no)
+        assert state.coup is not None, "there is no dispute without a coup"
+        held = (breach.text for breach in state.coup.breaches if breach.severity is Severity.HELD)
+        sentence = text("coup_retenu", coup=state.coup_no, reasons=" ; ".join(held))
         return Signal(lamp="litige", on=True), AlarmRaised(name="litige", code="coup_retenu", text=sentence)
     return Signal(lamp="litige", on=False), AlarmCleared(name="litige")
 

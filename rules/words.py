@@ -80,7 +80,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "reprise": "Partie reprise",
     "dernier_coup": "Dernier coup de la séance",
     "coup_nul": "Coup nul",
-    "coup_retenu": "Coup {coup} retenu : décision d'un chef nécessaire",
+    "coup_retenu": "Coup {coup} retenu, un chef doit décider : {reasons}",
     "confirmer_la_case": "Case douteuse : à confirmer par le croupier",
     "choix_par_defaut": "Délai de choix écoulé : le choix du texte par défaut s'applique",
     # --- refusals of commands ---
@@ -153,6 +153,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "horloge_decalee": "L'horloge a été décalée de {ms} ms",
     # --- facts that change nothing ---
     "aucun_tirage": "Aucun tirage n'est en cours",
+    "dernier_coup_sans_coup": "La table ne joue pas : le dernier coup s'annonce à table ouverte",
     "dernier_coup_trop_tard": "Trop tard pour ce coup : le dernier coup s'annonce avant que son résultat soit lu",
     "deja_annule": "Le tirage est déjà annulé",
     "deja_retenu": "Le coup est déjà retenu pour cette raison",

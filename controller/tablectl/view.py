@@ -43,6 +43,8 @@ class Table:
                 before, self.state = self.state, body
                 if standing(body) != standing(before):
                     yield f"{clock(body)} state    {standing(body)}"
+                if not before:  # from now on each comes as an event
+                    yield from (f"{clock(body)} alarm    {alarm['text']}" for alarm in body["alarms"])
             case "health":
                 before, self.health = self.health, body
                 troubles = trouble(body)

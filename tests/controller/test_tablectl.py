@@ -372,6 +372,14 @@ def test_plain_lines_say_what_is_new_once() -> None:
     ]
 
 
+def test_who_begins_to_watch_is_told_why_there_is_an_alarm() -> None:
+    lines = view.Table().hear(Told("state", {**STATE, "alarms": [ALARM]}))
+    assert lines == [
+        "12:00:00 state    seance 1, partie 2, coup 3, lance, alarm device:console",
+        "12:00:00 alarm    Perdu",
+    ]
+
+
 def test_the_screen_shows_the_same_table() -> None:
     console = Console(record=True, width=160, file=io.StringIO())
     table = view.Table()

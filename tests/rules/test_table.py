@@ -712,6 +712,12 @@ def test_the_last_coup_offers_nothing() -> None:
     assert game.told(Settled)[0].lines[0].status == "partial"
 
 
+def test_the_last_coup_is_announced_at_a_table_that_plays() -> None:
+    game = play()
+    game.say("dernier_coup")
+    assert game.one(Ignored).why.startswith("La table ne joue pas")
+
+
 # --- disputes --------------------------------------------------------------------------------------------------------
 
 
@@ -725,6 +731,11 @@ def held() -> Play:
     game.read(3, "console")
     assert game.state.phase is Phase.LITIGE
     return game
+
+
+def test_a_held_coup_asks_for_a_person_and_says_why() -> None:
+    told = "Coup 1 retenu, un chef doit décider : Manœuvre dans le même sens que la précédente"
+    assert held().one(AlarmRaised).text == told
 
 
 def test_a_held_coup_is_resolved_valid_and_then_paid() -> None:
