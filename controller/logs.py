@@ -91,13 +91,14 @@ def set_level(level: str) -> None:
 
 @contextlib.contextmanager
 def logging_to_stderr(level: str) -> Iterator[Queued]:
-    """Log as long as the context lasts; what waits is written at its end."""
+    """Log as long as the context lasts; what waits is written at its end, and the level is as it was before."""
     records: queue.Queue[logging.LogRecord] = queue.Queue(QUEUE_MAX)
     front, writer = Queued(records), logging.StreamHandler(sys.stderr)
     writer.setFormatter(Line())
     front.addFilter(Once())
     listener = logging.handlers.QueueListener(records, writer)
     root = logging.getLogger()
+    before = root.level
     root.addHandler(front)
     set_level(level)
     logging.captureWarnings(capture=True)
@@ -106,5 +107,6 @@ def logging_to_stderr(level: str) -> Iterator[Queued]:
         yield front
     finally:
         root.removeHandler(front)
+        root.setLevel(before)
         logging.captureWarnings(capture=False)
         listener.stop()

@@ -268,7 +268,7 @@ def test_our_own_line_is_named_before_that_of_a_library() -> None:
 
 
 async def test_a_record_is_a_json_line_with_its_task(capsys: pytest.CaptureFixture[str]) -> None:
-    log = logging.getLogger("controller.test")
+    log, before = logging.getLogger("controller.test"), logging.getLogger().level
     with logs.logging_to_stderr("info"):
         log.info("hello %s", "wheel")
         log.debug("not told")
@@ -278,6 +278,7 @@ async def test_a_record_is_a_json_line_with_its_task(capsys: pytest.CaptureFixtu
             raise ValueError("boom")
         except ValueError:
             log.exception("failed")
+    assert logging.getLogger().level == before
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line["text"] for line in lines] == ["hello wheel", "told", "failed"]
     assert lines[0]["level"] == "info"
