@@ -209,11 +209,11 @@ async def test_notes_take_their_place_between_the_facts(table: Desk) -> None:
 async def test_what_was_noted_can_be_waited_for_until_it_is_on_the_disk(table: Desk) -> None:
     await table.sequencer.written()  # nothing waits
     table.sequencer.note("alarm", {"name": "x"})
-    written = asyncio.ensure_future(table.sequencer.written())
-    await asyncio.sleep(0)
-    assert not written.done()
-    table.commit()
-    await written
+    async with asyncio.TaskGroup() as group:
+        written = group.create_task(table.sequencer.written())
+        await asyncio.sleep(0)
+        assert not written.done()
+        table.commit()
 
 
 async def test_a_held_coup_asks_for_a_flight_record_at_the_next_quiet_moment(table: Desk) -> None:
