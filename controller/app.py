@@ -90,12 +90,15 @@ class App:
         owner = Owner(table=self._table, game=config.game.id, version=self._version, boot=boot_id())
         self._journal = Journal(self._folder, owner, key, clock, bytes_max=config.state.journal_bytes_max)
         try:
-            self._make(key)
+            self._make_table(key)
+            self._make_outlets(key.public)
+            self._make_watchers()
         except BaseException:
             self._journal.abandon()
             raise
 
-    def _make(self, key: SigningKey) -> None:
+    def _make_table(self, key: SigningKey) -> None:
+        """What comes in and is stepped, gone on with from the journal."""
         config, clock, journal = self._config, self._clock, self._journal
         before = restored(journal.found, config.game)
         kept = before.controller
@@ -138,36 +141,43 @@ class App:
             last_result=next(iter(journal.last_coups(1)), None),
             clock=clock,
         )
+
+    def _make_outlets(self, public_key: str) -> None:
+        """What is kept and then told, and who may ask."""
         self._commits = Commits(
             sequencer=self._sequencer,
             thread=self._thread,
             standing=self._standing,
-            clock=clock,
+            clock=self._clock,
             beat=self._beat("journal"),
         )
         self._local = self._make_local()
-        self._floor = self._make_floor(key.public)
+        self._floor = self._make_floor(public_key)
         self._outbox = Outbox(
             self._thread,
             publish=self._floor.publish,
             ready=self._commits.outbox_ready,
-            clock=clock,
+            clock=self._clock,
             beat=self._beat("outbox"),
         )
         self._commands = self._make_commands()
         self._commits.connect(self._floor, self._outbox, self._local)
+
+    def _make_watchers(self) -> None:
+        """Who looks at all of this."""
+        free_bytes_min, clock = self._config.state.free_bytes_min, self._clock
         self._reporter = Reporter(
             table=self._table,
             boot=self._run_id,
             version=self._version,
             folder=self._folder,
-            free_bytes_min=config.state.free_bytes_min,
+            free_bytes_min=free_bytes_min,
             clock=clock,
             sources=self._sources(),
         )
         self._guard = Guard(
             folder=self._folder,
-            free_bytes_min=config.state.free_bytes_min,
+            free_bytes_min=free_bytes_min,
             clock=clock,
             alarm=self._standing.alarm,
             clear=self._standing.clear,
