@@ -29,6 +29,7 @@ from controller.codec import decode_state, encode_state
 from controller.commands import Authoriser, Commands, Heard
 from controller.commits import Commits
 from controller.config import Config
+from controller.connection import Broker
 from controller.errors import ControllerError
 from controller.floor import Floor
 from controller.guard import Guard
@@ -39,7 +40,7 @@ from controller.journal_start import Owner
 from controller.journal_thread import JournalThread
 from controller.lag import LagMeter
 from controller.local_socket import LocalSocket
-from controller.mqtt import Broker, client_id
+from controller.mqtt import client_id
 from controller.notify import Notifier
 from controller.orders import Orders
 from controller.outbox import Outbox

@@ -13,7 +13,7 @@ from typing import Final
 
 from controller import wire
 from controller.clock import Clock
-from controller.mqtt import Acked, Disconnected
+from controller.connection import Acked, Disconnected
 from rules.words import text
 
 PROBE: Final = "probe"

@@ -9,12 +9,12 @@ from typing import Final
 
 from controller import wire
 from controller.clock import Clock
+from controller.connection import Disconnected
 from controller.floor import Floor
 from controller.journal import JournalUnavailableError
 from controller.journal_file import Message
 from controller.journal_thread import JournalThread
 from controller.local_socket import LocalSocket
-from controller.mqtt import Disconnected
 from controller.outbox import Outbox
 from controller.sequencer import Commit, Sequencer
 from controller.standing import Standing

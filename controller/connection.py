@@ -72,7 +72,7 @@ class Broker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Delivered:
     """What the broker delivered."""
 
     topic: str
@@ -109,7 +109,7 @@ class Connection:
     """One TCP connection with its paho client; dialled in a thread, then owned by the loop."""
 
     def __init__(
-        self, broker: Broker, on_message: Callable[[Message], None], on_end: Callable[[Connection, Ended], None]
+        self, broker: Broker, on_message: Callable[[Delivered], None], on_end: Callable[[Connection, Ended], None]
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._broker = broker
@@ -289,7 +289,7 @@ class Connection:
             return  # MQTT does not allow such a topic; a broker that lets it pass is not answered
         properties = message.properties
         self._on_message(
-            Message(
+            Delivered(
                 topic=topic,
                 payload=bytes(message.payload),
                 retain=message.retain,

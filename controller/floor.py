@@ -23,7 +23,8 @@ import msgspec
 from controller import wire
 from controller.clock import Clock
 from controller.command_path import PROBE, CommandPath
-from controller.mqtt import Acked, Broker, Disconnected, Link, Message, Subscription
+from controller.connection import Acked, Broker, Delivered, Disconnected
+from controller.mqtt import Link, Subscription
 from controller.results import first_fault
 from rules.words import text
 
@@ -302,7 +303,7 @@ class Floor:
         self._ready.clear()
         self._command_path.down()
 
-    def _received(self, message: Message) -> None:
+    def _received(self, message: Delivered) -> None:
         suffix = message.topic.removeprefix(f"{self._base}/")
         if suffix == "status":
             self._presence_seen(message)
@@ -312,7 +313,7 @@ class Floor:
         elif suffix.startswith("cmd/"):
             self._command_seen(suffix.removeprefix("cmd/"), message)
 
-    def _presence_seen(self, message: Message) -> None:
+    def _presence_seen(self, message: Delivered) -> None:
         """Correct an `offline` that is not true (field case 33); a second controller of this table is an alarm."""
         if self._stopping or self._greeting or not self._link.up or message.retain:
             return
@@ -328,7 +329,7 @@ class Floor:
         self._kept["status"].due = True
         self._changed.set()
 
-    def _command_seen(self, name: str, message: Message) -> None:
+    def _command_seen(self, name: str, message: Delivered) -> None:
         if name == PROBE:
             self._command_path.heard(message.payload)
         elif self._group is None or len(self._obeying) >= OBEYING_MAX:
@@ -340,7 +341,7 @@ class Floor:
 
     # --- commands ---
 
-    async def _obey(self, name: str, message: Message) -> None:
+    async def _obey(self, name: str, message: Delivered) -> None:
         reply = wire.encode(await self._handle(message.payload, name, message.retain))
         try:
             async with asyncio.timeout(REPLY_WITHIN_S):
@@ -349,7 +350,7 @@ class Floor:
         except TimeoutError:
             self.counters["replies_lost"] += 1
 
-    async def _answered(self, name: str, message: Message, reply: bytes) -> bool:
+    async def _answered(self, name: str, message: Delivered, reply: bytes) -> bool:
         """Answer where asked to, else on `reply/<name>`; False when the link went meanwhile."""
         await self._ready.wait()
         try:

@@ -24,10 +24,8 @@ from typing import Final
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from controller.connection import MAX_PACKET, Acked, Broker, Connection, Disconnected, Ended, Message
+from controller.connection import MAX_PACKET, Acked, Broker, Connection, Delivered, Disconnected, Ended
 from rules.words import text
-
-__all__ = ["Acked", "Broker", "Disconnected", "Link", "Message", "Subscription", "client_id"]
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +86,7 @@ class Link:
         will_topic: str,
         will: Callable[[], bytes],
         subscriptions: Sequence[Subscription],
-        on_message: Callable[[Message], None],
+        on_message: Callable[[Delivered], None],
         on_up: Callable[[bool], None],
         on_down: Callable[[str], None],
         alarm: Callable[[str, str, str], None],

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from controller.clock import Clock
+from controller.connection import Acked, Disconnected
 from controller.journal_file import Message
 from controller.journal_thread import JournalThread
-from controller.mqtt import Acked, Disconnected
 
 PAGE: Final = 64
 """Messages in memory. Policy: the others wait in the journal."""

@@ -17,7 +17,7 @@ class Options:
     """After x4 decoding: four times the pulses of one line in a turn."""
     cells: int
     direction: Literal["cw", "ccw"] = "cw"
-    """The sense in which A leads B, found by `tablectl calibrate`."""
+    """The sense in which A leads B: turned clockwise by hand, the count of `tablectl diag` must rise."""
     first_cell_mdeg: int = 0
     """How far the thing turns clockwise from the index mark until the first peg touches the marker (1/1000 degree)."""
     pegs: bool = True

@@ -17,12 +17,12 @@ from controller.alarms import AlarmBook
 from controller.clock import Clock
 from controller.commands import Authoriser
 from controller.commits import Commits
+from controller.connection import Acked, Disconnected
 from controller.floor import Floor
 from controller.journal import Batch, JournalBrokenError, JournalUnavailableError
 from controller.journal_file import Message
 from controller.journal_thread import JournalThread
 from controller.local_socket import LocalSocket
-from controller.mqtt import Acked, Disconnected
 from controller.outbox import Outbox
 from controller.standing import Standing
 from rules.decisions import AlarmCleared, AlarmRaised

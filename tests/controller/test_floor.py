@@ -16,12 +16,12 @@ from controller import command_path, mqtt, wire
 from controller import floor as floor_module
 from controller.clock import Clock
 from controller.commands import BURST, COMMANDS, Authorised, Authoriser, Commands, Heard
+from controller.connection import Broker
 from controller.floor import Floor
 from controller.journal import Journal
 from controller.journal_file import result_hash
 from controller.journal_start import Owner
 from controller.journal_thread import JournalThread
-from controller.mqtt import Broker
 from controller.outbox import Outbox
 from controller.results import first_fault
 from controller.scribe import Scribe, restored

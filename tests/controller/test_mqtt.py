@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.x509.oid import NameOID
 
 from controller import mqtt
-from controller.mqtt import Broker, Disconnected, Link, Message, Subscription, client_id
+from controller.connection import Broker, Delivered, Disconnected
+from controller.mqtt import Link, Subscription, client_id
 from tests.broker import DEADLINE_S, Consumer, Proxy, running
 from tests.broker import Broker as Mosquitto
 
@@ -31,7 +32,7 @@ class Harness:
 
     link: Link
     task: asyncio.Task[None]
-    messages: list[Message] = field(default_factory=list)
+    messages: list[Delivered] = field(default_factory=list)
     ups: list[bool] = field(default_factory=list)
     downs: list[str] = field(default_factory=list)
     alarms: dict[str, str] = field(default_factory=dict)
@@ -51,12 +52,12 @@ async def linked(
     *,
     will: Callable[[], bytes] = lambda: b"gone",
     topics: tuple[str, ...] = ("cmd/+",),
-    on_message: Callable[[Message], None] | None = None,
+    on_message: Callable[[Delivered], None] | None = None,
     **options: object,
 ) -> AsyncIterator[Harness]:
     settings: dict[str, object] = {"keepalive_s": 20, "connect_timeout_s": 2.0, "ack_timeout_s": 3.0, **options}
     broker = replace(Broker.at(f"mqtt://127.0.0.1:{port}", "t-1"), **settings)  # type: ignore[arg-type]
-    messages: list[Message] = []
+    messages: list[Delivered] = []
     ups: list[bool] = []
     downs: list[str] = []
     alarms: dict[str, str] = {}
@@ -118,7 +119,7 @@ async def test_offline_nothing_is_queued_and_nothing_goes_out_later() -> None:
 async def test_case_01_a_callback_that_raises_costs_one_connection_not_the_link(broker: Mosquitto) -> None:
     heard: list[bytes] = []
 
-    def fragile(message: Message) -> None:
+    def fragile(message: Delivered) -> None:
         heard.append(message.payload)
         if heard.count(b"poison") == 1 and message.payload == b"poison":
             raise RuntimeError("a bug of ours")

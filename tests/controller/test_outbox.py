@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from controller import outbox as outbox_module
+from controller.connection import Acked, Disconnected
 from controller.journal_thread import JournalThread
-from controller.mqtt import Acked, Disconnected
 from controller.outbox import PAGE, Outbox
 from controller.scribe import Scribe
 from tests.controller.journals import Table, opened
