@@ -420,5 +420,6 @@ def answer_for(desk: Desk, command: Commanded, decisions: list[Decision]) -> Non
         if isinstance(decision, StakeRefused):
             desk.say(Refused(command=command.name, code=decision.code, text=decision.text))
             return
-    if decisions and all(isinstance(decision, Ignored) for decision in decisions):
-        desk.refuse(command.name, "sans_effet", phase=desk.state.phase)
+    whys = [decision.why for decision in decisions if isinstance(decision, Ignored)]
+    if whys and len(whys) == len(decisions):
+        desk.refuse(command.name, "sans_effet", phase=desk.state.phase, why=whys[0])

@@ -96,7 +96,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "option_inconnue": "Option inconnue : {options} ; possibles : {allowed}",
     "pas_maintenant": "Pas dans la phase {phase}",
     "pas_interrompue": "La partie n'est pas interrompue",
-    "sans_effet": "Sans effet dans la phase {phase}",
+    "sans_effet": "Sans effet dans la phase {phase} : {why}",
     "commande_impossible": "Commande incomplète : arguments reçus {arguments}",
     "mise_inconnue": "Mise douteuse à décider par accepted ou refused : {known} ; reçu {stake}",
     "pas_de_litige": "Aucun coup n'est retenu",

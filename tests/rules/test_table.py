@@ -1025,6 +1025,7 @@ def test_a_told_fact_that_changes_nothing_is_answered_so() -> None:
     game = opened()
     game.command("announce", code="on_danse")
     assert game.one(Refused).code == "sans_effet"
+    assert game.one(Refused).text == "Sans effet dans la phase mises_ouvertes : Rien n'attend ce fait"
     game.command("stake", spot="plein:9", cents=300, player="J1")
     assert game.one(Refused).code == "combinaison_inexistante"
 
