@@ -285,7 +285,8 @@ def results(given: Mapping[str, object], key: str, pockets: Collection[int | str
     found: list[int | str] = []
     for place, value in enumerate(array(given, key, "/outcome")):
         if isinstance(value, bool) or not isinstance(value, int | str) or value not in pockets:
-            raise CaseError(f"/outcome/{key}/{place}", f"{value!r} is not a result of this game")
+            told = str(value) if isinstance(value, Decimal) else repr(value)
+            raise CaseError(f"/outcome/{key}/{place}", f"{told} is not a result of this game")
         found.append(value)
     if not found:
         raise CaseError(f"/outcome/{key}", "needs at least one result")

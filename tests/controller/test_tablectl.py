@@ -73,7 +73,7 @@ def test_settle_answers_one_case_with_one_and_a_list_with_a_list(
         ("7", "/"),
         (json.dumps([CASE, {**CASE, "kind": "x"}]), "/1/kind"),
         (json.dumps([CASE, {**CASE, "game": "poker"}]), "/1/game"),
-        (json.dumps({**CASE, "outcome": {"numbers": [0.5]}}), "/outcome/numbers/0"),
+        (json.dumps({**CASE, "outcome": {"numbers": [0.5]}}), "/outcome/numbers/0: 0.5 is not a result"),
         ('{"game":"a","game":"b"}', "standard input is not JSON: key 'game' appears twice"),
         ("[" * 100_000, "standard input is not JSON: maximum recursion depth"),
         (json.dumps(CASE).replace("600", "6" * 5000), "a number of 5000 digits; at most 64"),
