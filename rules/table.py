@@ -251,7 +251,7 @@ def heard_by_the_table(desk: Desk, fact: Fact) -> None:
         case TimerElapsed():
             elapsed(desk, fact)
         case SpinStarted():
-            waits = desk.state.phase in OVER | {Phase.RESULTAT}
+            waits = desk.state.phase in OVER | {Phase.RESULTAT} or desk.state.interrupted
             verdict.remember(desk, fact, waits=waits)
             desk.ignore("sens_memorise")
         case BallLaunched() if desk.state.phase in OVER | {Phase.RESULTAT}:

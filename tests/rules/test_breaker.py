@@ -17,7 +17,7 @@ from rules.decisions import (
     StakeRefused,
     Status,
 )
-from rules.facts import SpinStopped
+from rules.facts import Direction, SpinStopped
 from rules.games.roulette.variants import FrancaiseOptions
 from tests.rules.playbook import CCW, CW, MS
 from tests.rules.wheels import (
@@ -386,6 +386,23 @@ def test_a_ball_that_waited_and_was_lost_is_nobodys() -> None:
         assert game.ignored
         assert (game.reasons, game.state.phase) == ([], phase)
         assert game.state.waiting_ball is None
+
+
+@pytest.mark.parametrize("sense", [CW, CCW])
+def test_a_cylinder_turned_while_the_partie_was_interrupted_is_of_the_coup_that_goes_on(sense: Direction) -> None:
+    """R-GEN-07, R-RF-09."""
+    game = played(francaise(), 3, CW)
+    game.say("faites_vos_jeux")
+    game.command("interrupt")
+    game.spin(sense)
+    game.command("resume")
+    assert game.reasons == (["direction_non_alternee"] if sense is CW else [])
+    game.ball(sense.opposite)
+    game.due()
+    game.call(500)
+    game.drop()
+    game.chance(5)
+    assert game.ended().status is (Status.HELD if sense is CW else Status.VALID)
 
 
 def test_a_wheel_that_waited_and_came_to_rest_launches_no_coup() -> None:

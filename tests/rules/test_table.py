@@ -230,8 +230,9 @@ def test_an_interrupted_table_takes_nothing_and_forgets_nothing() -> None:
     game.chip("haut", 400)
     assert game.one(StakeRefused).code == "table_fermee"
     game.spin(CW)
-    assert game.state.last_direction is CW
     assert game.told(Ignored)
+    game.do(SpinStopped(at_ns=game.at(), source="wheel", direction=CW, travel=9, per_turn=52))
+    assert game.state.last_direction is CW
     game.command("interrupt")
     assert game.told(Refused)
     game.command("resume")
