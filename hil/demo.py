@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 from hil import scenario, tables
@@ -207,9 +208,12 @@ async def demo(table: str, coups: int | None) -> int:
     try:
         played = demo_of(table)
         rig = Rig(tables.table(table, played.overrides), seed=played.seed, noise=played.noise)
-        say(f"demo: {rig.url}/{rig.base}")
-        say(f"demo: table-rig tell {rig.control} unplug ROLE | plug ROLE | kill daemon | broker down | broker up")
-        async with rig:
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(rig.close)
+            await rig.start(daemon=False)
+            say(f"demo: {rig.url}/{rig.base}")  # whoever reads this may connect at once, and sees the table come up
+            say(f"demo: table-rig tell {rig.control} unplug ROLE | plug ROLE | kill daemon | broker down | broker up")
+            await rig.daemon.start()
             say(f"demo: results are signed by {await rig.public_key()}")
             await Demo(rig, played, coups, await Contract.published()).run()
     except (RigError, ScenarioError) as error:

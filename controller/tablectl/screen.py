@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from controller.tablectl.link import Told
-from controller.tablectl.view import Table, outcome, payment
+from controller.tablectl.view import Table, euros, outcome, payment
 
 COLOURS = {"valid": "green", "void": "yellow", "held": "red", "ok": "green", "stale": "yellow", "lost": "red"}
 
@@ -63,7 +63,7 @@ def _standing(state: Mapping[str, Any]) -> RenderableType:
         [
             ("phase", f"{state['phase']} {state['step']}".strip() + (" (interrompue)" if state["interrupted"] else "")),
             ("seance / partie / coup", f"{state['seance']} / {state['partie']} / {state['coup']}"),
-            ("minimum", _euros(limits["minimum"]) if limits else "-"),
+            ("minimum", euros(limits["minimum"]) if limits else "-"),
             ("dernier sens", state["last_direction"] or "-"),
             ("seq", f"{state['epoch']}/{state['seq']}"),
         ]
@@ -103,7 +103,3 @@ def _alarms(alarms: list[Mapping[str, Any]]) -> RenderableType:
 def _payments(settlements: Mapping[str, Mapping[str, Any]]) -> RenderableType:
     lines = [payment(line) for body in settlements.values() for line in body["lines"]]
     return Text("\n".join(lines[:20]) or "aucune mise")
-
-
-def _euros(cents: int) -> str:
-    return f"{cents // 100},{cents % 100:02d} EUR"

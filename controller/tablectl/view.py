@@ -101,8 +101,16 @@ def outcome(result: Mapping[str, Any]) -> str:
 
 def payment(line: Mapping[str, Any]) -> str:
     """What one stake becomes."""
-    on = "-".join(map(str, line["on"]))
-    return f"{line['player']} {line['type']} {on} {line['stake']}: {line['status']} {line['net']}".replace("  ", " ")
+    bet = " ".join([line["player"], line["type"], *(["-".join(map(str, line["on"]))] if line["on"] else [])])
+    net = "" if line["net"] is None else f" {euros(line['net'])}"
+    return f"{bet}, {euros(line['stake'])}: {line['status']}{net}"
+
+
+def euros(amount: int | str) -> str:
+    """An amount of the wire as people write it; a fraction of a cent stays one."""
+    if isinstance(amount, str):
+        return f"{amount} cent"
+    return f"{'-' if amount < 0 else ''}{abs(amount) // 100},{abs(amount) % 100:02d} EUR"
 
 
 def run(options: argparse.Namespace, link: Link) -> int:

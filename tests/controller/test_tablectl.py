@@ -367,9 +367,15 @@ def test_plain_lines_say_what_is_new_once() -> None:
         "12:00:01~ health   console lost, task mqtt waiting",
         "12:00:03 incident Même sens [R-GEN-07]",
         "12:00:02 result   no 4, coup 3: 17 noir, held (sens)",
-        "12:00:04 payment  J1 cheval 11-14 200: win 3400",
+        "12:00:04 payment  J1 cheval 11-14, 2,00 EUR: win 34,00 EUR",
         "12:00:00 state    seance 1, partie 2, coup 3, litige, x, interrompue, MAINTENANCE, alarm device:console",
     ]
+
+
+def test_amounts_are_written_as_people_write_them() -> None:
+    assert [view.euros(amount) for amount in (-250, 1005, "75/2")] == ["-2,50 EUR", "10,05 EUR", "75/2 cent"]
+    held = {"player": "A", "type": "rouge", "on": [], "stake": 200, "status": "held", "net": None}
+    assert view.payment(held) == "A rouge, 2,00 EUR: held"
 
 
 def test_who_begins_to_watch_is_told_why_there_is_an_alarm() -> None:
@@ -389,7 +395,7 @@ def test_the_screen_shows_the_same_table() -> None:
         table.hear(told)
     console.print(screen.picture("casino/demo/roue-1", table))
     shown = console.export_text()
-    for words in ("litige", "2,00 EUR", "3.04 cw", "held (sens)", "console", "lost", "Perdu", "Chef", "3400", "MAINT"):
+    for words in ("litige", "2,00 EUR", "3.04 cw", "held (sens)", "console", "Perdu", "Chef", "34,00 EUR", "MAINT"):
         assert words in shown
 
 

@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -88,6 +89,7 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("table", ["roue-de-la-chance", "roulette-francaise"])
 async def test_the_demo_ends_by_itself_after_its_valid_results(table: str, short: Path) -> None:
     running = await Running.start(short, "--table", table, "--coups", "1")
+    socket.create_connection(("127.0.0.1", running.port)).close()  # the address is that of a broker that listens
     consumer = Consumer(running.port, running.base)
     await running.line("table-rig tell")
     await consumer.start()
@@ -106,11 +108,11 @@ async def test_the_demo_ends_by_itself_after_its_valid_results(table: str, short
 
 async def test_the_demo_survives_being_looked_at_and_cleans_up_when_told_to_go(short: Path) -> None:
     running = await Running.start(short, "--table", "roulette-francaise")
-    socket = (await running.line("table-rig tell")).split()[3]
+    control = (await running.line("table-rig tell")).split()[3]
     await running.line("status +online")
 
     async def tell(*words: str) -> None:
-        teller = await asyncio.create_subprocess_exec(sys.executable, "-m", "hil", "tell", socket, *words)
+        teller = await asyncio.create_subprocess_exec(sys.executable, "-m", "hil", "tell", control, *words)
         assert await teller.wait() == 0
 
     await tell("unplug", "wheel_sensor")
