@@ -15,14 +15,12 @@ from controller.clock import Clock
 from controller.config import Config, Device
 from controller.flight import Flight
 from controller.intake import Intake
-from controller.timers import unread
 from drivers.base import Emit
 from drivers.outputs import Lamps
 from drivers.ports.chip import EdgeDevice, LineChip
 from drivers.ports.lines import OutputSpec
 from drivers.ports.serial import PortError, SerialDevice
 from drivers.ports.udev import Hotplug
-from rules.facts import Fact
 
 CONSOLE: Final = "console"
 """The family that can show a sentence to the croupier."""
@@ -42,13 +40,14 @@ class Instruments:
         self.disabled = sorted(set(config.devices) - set(enabled))
         self.intake = Intake(set(enabled), flight, unread_ns)
         self.decoders: dict[str, Any] = {role: d.family.decoder(role, d.options) for role, d in enabled.items()}
+        self._learning = [role for role, decoder in self.decoders.items() if "learned" in decoder.snapshot()]
         self._chips = {name: self._line_chip(name, chip.path, enabled) for name, chip in config.chips.items()}
         self._hotplug = Hotplug() if any(device.match for device in enabled.values()) else None
         self._serials = {
             role: SerialDevice(
                 role,
                 self.decoders[role],
-                self._read,
+                emit,
                 baud=device.baud,
                 path=device.path,
                 match=device.match,
@@ -76,10 +75,6 @@ class Instruments:
         }
         return LineChip(path, devices, lamps, self._emit, self.intake)
 
-    async def _read(self, facts: list[Fact]) -> None:
-        """Facts of a byte device: the kernel stamps edges, bytes are stamped only when they are read."""
-        await self._emit(unread(facts, self.intake.unread_ns))
-
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What must run, by task name."""
         tasks: dict[str, Callable[[], Awaitable[None]]] = {f"lines:{name}": c.run for name, c in self._chips.items()}
@@ -104,7 +99,7 @@ class Instruments:
 
     def learned(self) -> dict[str, str]:
         """What decoders have learned of their wheels, by role: text, for the state of a journal knows no floats."""
-        known = {role: snapshot["learned"] for role, snapshot in self.snapshots().items() if "learned" in snapshot}
+        known = {role: self.decoders[role].snapshot()["learned"] for role in self._learning}
         return {role: json.dumps({"options": self._options(role), "learned": law}) for role, law in known.items()}
 
     def remember(self, learned: Mapping[str, str]) -> None:

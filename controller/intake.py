@@ -24,8 +24,6 @@ class Intake:
         self._missing = set(roles)
         self._flight = flight
         self._unread_ns = unread_ns
-        self.unread_ns = 0
-        """How long the bytes that a decoder is being fed may have waited; 0 for all other input."""
         self._edges: dict[str, int] = {}
         self._rates: dict[str, tuple[int, int, int | None]] = {}
         """When they were counted last, how many there were, and edges a second until then."""
@@ -41,25 +39,21 @@ class Intake:
         self._flight.edges(role, edges)
 
     def received(self, role: str, data: bytes, at_ns: int) -> int:
-        """Keep the last ones, and note how long they may have waited."""
-        self.unread_ns = self._unread_ns(at_ns)
+        """Keep the last ones; how long these may have waited."""
         self._reads.setdefault(role, deque(maxlen=READS_KEPT)).append(data)
-        return self._flight.received(role, data, at_ns, self.unread_ns)
+        return self._flight.received(role, data, at_ns, self._unread_ns(at_ns))
 
     def ticked(self, role: str, now_ns: int) -> None:
-        """No bytes: nothing waited unread."""
-        self.unread_ns = 0
+        """Passed on."""
         self._flight.ticked(role, now_ns)
 
     def opened(self, role: str, at_ns: int) -> None:
         """Looked for, and there."""
-        self.unread_ns = 0
         self._flight.opened(role, at_ns)
         self._seen(role)
 
     def lost(self, role: str, at_ns: int, why: str) -> None:
         """Looked for, and not there."""
-        self.unread_ns = 0
         self._flight.lost(role, at_ns, why)
         self._seen(role)
 

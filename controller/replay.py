@@ -26,8 +26,8 @@ from controller.codec import CodecError, decode_fact, decode_state, encode_decis
 from controller.config import Config, Device
 from controller.config_file import load_for_replay
 from controller.errors import UsageError
-from controller.timers import TIMER, due, unread
-from drivers.base import Edge
+from controller.timers import TIMER, due
+from drivers.base import Edge, fed
 from rules.decisions import Decision
 from rules.facts import FACTS, DeviceLost, Fact, TimerElapsed
 from rules.seance import CLOSED
@@ -119,8 +119,7 @@ class Pipeline:
         if kind == "Bytes":
             if entry.device.family.kind != "bytes":
                 raise ReplayError(f"source: {source!r} is a device of lines, it takes Edge")
-            unread_ns = line.get("unread_ns", 0)
-            facts = unread(entry.decoder.feed(_hex(line["hex"]), at_ns, unread_ns), unread_ns)
+            facts = fed(entry.decoder, _hex(line["hex"]), at_ns, line.get("unread_ns", 0))
             entry.decoder.take_output()  # what the device would be told has nowhere to go here
         elif kind == "Tick":
             facts = entry.decoder.tick(at_ns)

@@ -10,16 +10,11 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
-from rules.facts import Fact, TimerElapsed
+from rules.facts import TimerElapsed
 from rules.state import Armed, TableState
 
 TIMER: Final = "timer"
 """Source of the law's own timers."""
-
-
-def unread(facts: list[Fact], ns: int) -> list[Fact]:
-    """Facts of bytes that may have waited unread for so long: each may have happened that much earlier."""
-    return [replace(fact, at_ns=max(fact.at_ns - ns, 0)) for fact in facts] if ns else facts
 
 
 def due(state: TableState, fact: TimerElapsed) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
 from rules.facts import Fact
@@ -104,6 +104,12 @@ class ByteDecoder(Decoder, Protocol):
         Raises ValueError when the family has no such command.
         """
         ...
+
+
+def fed(decoder: ByteDecoder, data: bytes, at_ns: int, unread_ns: int) -> list[Fact]:
+    """Feed bytes that may have waited unread for so long: each of their facts may have happened that much earlier."""
+    facts = decoder.feed(data, at_ns, unread_ns)
+    return [replace(fact, at_ns=max(fact.at_ns - unread_ns, 0)) for fact in facts] if unread_ns else facts
 
 
 class Emit(Protocol):

@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from drivers.base import ByteDecoder, Decoder, Edge, EdgeDecoder, Emit, Tap
+from drivers.base import ByteDecoder, Decoder, Edge, EdgeDecoder, Emit, Tap, fed
 from rules.facts import Fact
 
 D_co = TypeVar("D_co", bound=Decoder, covariant=True)
@@ -42,7 +42,7 @@ class Feeder(Generic[D_co]):
     async def received(self: Feeder[ByteDecoder], data: bytes, at_ns: int) -> None:
         """Feed bytes, stamped when they were read."""
         unread_ns = self._tap.received(self.role, data, at_ns) if self._tap is not None else 0
-        await self._hand_on(self.decoder.feed(data, at_ns, unread_ns))
+        await self._hand_on(fed(self.decoder, data, at_ns, unread_ns))
 
     async def tick(self, now_ns: int) -> None:
         """Tick the decoder if something is due; call it after the port was drained."""
