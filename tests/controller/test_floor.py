@@ -357,28 +357,35 @@ WITHOUT_COMMANDS = "user table\n" + "".join(
 ) + "user floor\ntopic readwrite casino/#\n"  # fmt: skip
 
 
-async def test_case_30_a_refused_result_stays_unsent_and_flows_once_the_rights_are_mended(tmp_path: Path) -> None:
-    with running(tmp_path / "broker", acl=without("result"), passwords=SECRET) as broker:
-        house = House(tmp_path, broker.port, username="table")
+@contextlib.asynccontextmanager
+async def refusing(folder: Path, suffix: str) -> AsyncIterator[tuple[Mosquitto, House, Consumer]]:
+    """A table with three coups that may say everything but this, and somebody of the floor."""
+    with running(folder / "broker", acl=without(suffix), passwords=SECRET) as broker:
+        house = House(folder, broker.port, username="table")
         async with (
             Consumer(broker.port, BASE, ("result", "event"), username="floor", password=SECRET["floor"]) as floor,
             house.open(),
         ):
             for _ in range(3):
                 await house.coup()
-            await house.until(lambda: "mqtt:publish:result" in house.alarms, "alarm")
-            assert f"{BASE}/result" in house.alarms["mqtt:publish:result"]
-            assert "Not authorized (135)" in house.alarms["mqtt:publish:result"]
-            assert house.floor.health()["refused_topics"] == "result"
-            await house.until(lambda: house.outbox.unsent() == 3, "the events")
-            await floor.until(lambda: len(floor.of("event")) == 3, "events, which the broker takes")
-            assert floor.of("result") == []
-            broker.set_acl(ACL.format(rights="#"))
-            broker.reload()
-            await floor.until(lambda: len(booked(floor)) == 3, "results")
-            await house.until(lambda: house.outbox.unsent() == 0, "marks")
-            assert "mqtt:publish:result" not in house.alarms
-            assert booked(floor) == [1, 2, 3]
+            yield broker, house, floor
+
+
+async def test_case_30_a_refused_result_stays_unsent_and_flows_once_the_rights_are_mended(tmp_path: Path) -> None:
+    async with refusing(tmp_path, "result") as (broker, house, floor):
+        await house.until(lambda: "mqtt:publish:result" in house.alarms, "alarm")
+        assert f"{BASE}/result" in house.alarms["mqtt:publish:result"]
+        assert "Not authorized (135)" in house.alarms["mqtt:publish:result"]
+        assert house.floor.health()["refused_topics"] == "result"
+        await house.until(lambda: house.outbox.unsent() == 3, "the events")
+        await floor.until(lambda: len(floor.of("event")) == 3, "events, which the broker takes")
+        assert floor.of("result") == []
+        broker.set_acl(ACL.format(rights="#"))
+        broker.reload()
+        await floor.until(lambda: len(booked(floor)) == 3, "results")
+        await house.until(lambda: house.outbox.unsent() == 0, "marks")
+        assert "mqtt:publish:result" not in house.alarms
+        assert booked(floor) == [1, 2, 3]
 
 
 async def test_case_30_a_refused_presence_is_told_and_said_once_it_may(
@@ -400,23 +407,16 @@ async def test_case_30_a_refused_presence_is_told_and_said_once_it_may(
 
 
 async def test_case_30_a_refused_event_holds_up_no_result(tmp_path: Path) -> None:
-    with running(tmp_path / "broker", acl=without("event"), passwords=SECRET) as broker:
-        house = House(tmp_path, broker.port, username="table")
-        async with (
-            Consumer(broker.port, BASE, ("result", "event"), username="floor", password=SECRET["floor"]) as floor,
-            house.open(),
-        ):
-            for _ in range(3):
-                await house.coup()
-            await floor.until(lambda: booked(floor) == [1, 2, 3], "results")
-            await house.until(lambda: "mqtt:publish:event" in house.alarms, "alarm")
-            await house.until(lambda: house.outbox.unsent() == 3, "marks")
-            broker.set_acl(ACL.format(rights="#"))
-            broker.reload()
-            await floor.until(lambda: len(floor.of("event")) == 3, "events")
-            seqs = [message.body["seq"] for message in floor.of("event")]
-            assert seqs == sorted(set(seqs))
-            await house.until(lambda: not house.alarms, "end of the alarm")
+    async with refusing(tmp_path, "event") as (broker, house, floor):
+        await floor.until(lambda: booked(floor) == [1, 2, 3], "results")
+        await house.until(lambda: "mqtt:publish:event" in house.alarms, "alarm")
+        await house.until(lambda: house.outbox.unsent() == 3, "marks")
+        broker.set_acl(ACL.format(rights="#"))
+        broker.reload()
+        await floor.until(lambda: len(floor.of("event")) == 3, "events")
+        seqs = [message.body["seq"] for message in floor.of("event")]
+        assert seqs == sorted(set(seqs))
+        await house.until(lambda: not house.alarms, "end of the alarm")
 
 
 async def test_case_30_a_refused_reply_is_told_and_where_the_asker_wants_it_is_tried_first(tmp_path: Path) -> None:

@@ -73,10 +73,23 @@ async def test_fifty_results_survive_a_lost_broker_and_a_kill(away: str) -> None
             await floor.stop()
 
 
+def refuse(rig: Rig, suffix: str) -> None:
+    """The broker, not started yet, takes everything but this."""
+    rig.broker.rights = rig.folder / "rights"
+    rig.broker.rights.write_text(f"topic readwrite #\ntopic deny {rig.base}/{suffix}\n")
+
+
+def mend_rights(rig: Rig) -> None:
+    """The running broker takes everything."""
+    assert rig.broker.rights is not None
+    assert rig.broker.process is not None
+    rig.broker.rights.write_text("topic readwrite #\n")
+    rig.broker.process.send_signal(signal.SIGHUP)
+
+
 async def test_a_result_that_the_brokers_rights_refuse_waits_and_raises_an_alarm() -> None:
     rig = Rig(brisk_table())
-    rig.broker.rights = rig.folder / "rights"
-    rig.broker.rights.write_text(f"topic readwrite #\ntopic deny {rig.base}/result\n")
+    refuse(rig, "result")
     async with rig:
         wheel = await opened(rig)
         wheel.play([17])
@@ -90,9 +103,7 @@ async def test_a_result_that_the_brokers_rights_refuse_waits_and_raises_an_alarm
             rig, lambda: any("refus" in name or "mqtt" in name or "outbox" in name for name in alarms()), "alarm"
         )
         assert results(rig) == []
-        rig.broker.rights.write_text("topic readwrite #\n")
-        assert rig.broker.process is not None
-        rig.broker.process.send_signal(signal.SIGHUP)
+        mend_rights(rig)
         await until(rig, lambda: len(results(rig)) == 1, "the result, once it may pass")
         assert results(rig)[0]["outcome"]["number"] == 17
         await until(rig, lambda: not alarms(), "the alarm's end")
@@ -101,8 +112,7 @@ async def test_a_result_that_the_brokers_rights_refuse_waits_and_raises_an_alarm
 
 async def test_events_that_the_brokers_rights_refuse_wait_and_hold_up_no_result() -> None:
     rig = Rig(brisk_table())
-    rig.broker.rights = rig.folder / "rights"
-    rig.broker.rights.write_text(f"topic readwrite #\ntopic deny {rig.base}/event\n")
+    refuse(rig, "event")
     async with rig:
         wheel = await opened(rig)
         wheel.play(number(n) for n in range(3))
@@ -110,9 +120,7 @@ async def test_events_that_the_brokers_rights_refuse_wait_and_hold_up_no_result(
         await rig.consumer.wait_for("state", lambda body: "mqtt:publish:event" in str(body["alarms"]), 20)
         assert not any(heard.suffix == "event" for heard in rig.consumer.heard)
         await rig.daemon.kill()  # what went out before others is not sent again
-        rig.broker.rights.write_text("topic readwrite #\n")
-        assert rig.broker.process is not None
-        rig.broker.process.send_signal(signal.SIGHUP)
+        mend_rights(rig)
         await rig.daemon.start()
         await rig.consumer.wait_for("event", lambda body: body["code"] == "resultat" and body["coup"] == 3, 20)
         events = [heard.body for heard in rig.consumer.heard if heard.suffix == "event"]
