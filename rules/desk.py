@@ -28,7 +28,7 @@ from rules.decisions import (
     Status,
 )
 from rules.facts import Fact
-from rules.game import Coup, Found, Game, House
+from rules.game import Coup, Found, Game, House, Needed
 from rules.state import Armed, TableState
 from rules.words import text
 
@@ -59,6 +59,11 @@ class Desk:
         """The coup; callers have made sure that there is one."""
         assert self.state.coup is not None
         return self.state.coup
+
+    @property
+    def needs(self) -> tuple[Needed, ...]:
+        """The attestations that this table needs, with the public options as they stand."""
+        return self.game.needs(self.house, self.state.public_options)
 
     def say(self, *decisions: Decision) -> None:
         """Decide."""

@@ -207,6 +207,16 @@ class Needed:
     requirement: str
 
 
+def always(*needs: Needed) -> Callable[[House, Mapping[str, object]], tuple[Needed, ...]]:
+    """Attestations that every table of a game needs, whatever its options."""
+
+    def needs_of(house: House, public_options: Mapping[str, object]) -> tuple[Needed, ...]:
+        del house, public_options
+        return needs
+
+    return needs_of
+
+
 def no_offers(stakes: Sequence[Stake], outcome: Outcome, coup: Coup) -> Mapping[str, tuple[str, ...]]:
     """For games in which nobody has to choose after the result."""
     del stakes, outcome, coup
@@ -235,7 +245,8 @@ class Game:
     """layout, house, minimum in force (cents), maxima asked for by bet type (empty: the text's) -> limits."""
     minimum_change: Literal["seance", "reopen"]
     """When the minimum may change after the opening: at the next seance only, or by closing and reopening."""
-    needs: tuple[Needed, ...]
+    needs: Callable[[House, Mapping[str, object]], tuple[Needed, ...]]
+    """house, public options in force -> the attestations that this table needs (`always` where nothing decides)."""
     public_options: frozenset[str] = frozenset()
     """Names of the options that `cmd/options` may set before a seance."""
     hear: Callable[[Any, Fact, Context], Heard]

@@ -25,7 +25,7 @@ def unsigned(desk: Desk, when: Literal["open", "close", "reopen"]) -> list[Neede
     signed = {(entry.what, entry.role) for entry in desk.state.attestations}
     return [
         need
-        for need in desk.game.needs
+        for need in desk.needs
         if need.when == when
         and (need.what, SENSOR_ROLE) not in signed
         and any((need.what, role) not in signed for role in need.roles)
@@ -38,7 +38,7 @@ def sign(desk: Desk, what: str, role: str, by: str) -> None:
     others = (a for a in desk.state.attestations if (a.what, a.role) != (what, role))
     desk.set(attestations=(*others, entry))
     desk.announce("attestation", what=what, role=role, by=by)
-    opening = [need for need in desk.game.needs if need.when == "open"]
+    opening = [need for need in desk.needs if need.when == "open"]
     if desk.state.phase is Phase.FERME and opening and not unsigned(desk, "open"):
         desk.go(Phase.VERIFIEE)
 
@@ -54,7 +54,7 @@ def attest(desk: Desk, command: Commanded) -> None:
     if not isinstance(what, str) or not what:
         desk.refuse("attest", "argument_manquant", argument="what")
         return
-    needed = [need for need in desk.game.needs if need.what == what]
+    needed = [need for need in desk.needs if need.what == what]
     if needed and all(command.role not in need.roles for need in needed):
         roles = ", ".join(sorted({role for need in needed for role in need.roles}))
         desk.refuse("attest", "role_non_habilite", what=what, roles=roles)
@@ -120,7 +120,7 @@ def open_table(desk: Desk, command: Commanded) -> None:
         desk.set(partie=desk.state.partie + 1)
     else:
         desk.set(seance=desk.state.seance + 1, partie=1, seance_open=True)
-    forget(desk, *(need.what for need in desk.game.needs if need.when != "open"))
+    forget(desk, *(need.what for need in desk.needs if need.when != "open"))
     desk.set(limits=limits, interrupted=False)
     desk.announce("ouverture", minimum=limits.minimum)
     verdict.open_coup(desk)

@@ -186,7 +186,7 @@ def launched(desk: Desk) -> None:
     """The draw runs: from now on its instruments must not fail, and it must end some day."""
     desk.arm("tirage", desk.house.draw_max_ms * MS, "restart")
     stakes.forget_paid(desk)
-    seance.forget(desk, *(need.what for need in desk.game.needs if need.when == "close"))  # signed too early
+    seance.forget(desk, *(need.what for need in desk.needs if need.when == "close"))  # signed too early
     for device in desk.state.lost:
         if device in desk.house.draw_devices:
             lost_in_draw(desk, device, "absent")

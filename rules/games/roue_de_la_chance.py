@@ -28,7 +28,7 @@ from rules.facts import (
     SpinStopped,
     TimerElapsed,
 )
-from rules.game import Abandon, Annul, Context, Found, Game, Go, Heard, House, Needed, Outcome, Read, Reading
+from rules.game import Abandon, Annul, Context, Found, Game, Go, Heard, House, Needed, Outcome, Read, Reading, always
 from rules.limits import Limits, fixed_by_the_text
 from rules.settlement import Settlement, line, transfers
 from rules.wheel import Hearing, WheelCoup, WheelLaw
@@ -345,7 +345,7 @@ GAME: Final = Game(
     layout=layout,
     limits=limits,
     minimum_change="seance",
-    needs=(Needed(what="verification", roles=("comite", "croupier"), when="open", requirement="R-RC-06"),),
+    needs=always(Needed(what="verification", roles=("comite", "croupier"), when="open", requirement="R-RC-06")),
     hear=hear,
     check=check,
     settle=settle,

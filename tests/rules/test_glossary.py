@@ -13,7 +13,7 @@ import pytest
 import rules
 from rules.decisions import Severity, Status
 from rules.facts import Direction, Origin
-from rules.game import Game, known_games
+from rules.game import Game, House, known_games
 from rules.table import RUNNING
 
 ENGLISH = {Direction, Origin, Severity, Status}
@@ -55,7 +55,10 @@ def test_every_member_of_a_french_enum_has_a_row(kind: type[StrEnum]) -> None:
 
 @pytest.mark.parametrize("game", GAMES, ids=lambda game: game.id)
 def test_every_bet_code_choice_and_attestation_of_a_game_has_a_row(game: Game) -> None:
-    wanted = {*game.layout(None).kinds, *game.says, *(need.what for need in game.needs), *SAID_TO_THE_TABLE}
+    house = House(declared_minimum_cents=1)
+    decided: list[dict[str, object]] = [dict.fromkeys(game.public_options, way) for way in (False, True)]
+    needs = {need.what for options in decided for need in game.needs(house, options)}
+    wanted = {*game.layout(None).kinds, *game.says, *needs, *game.public_options, *SAID_TO_THE_TABLE}
     wanted |= set(game.options.__dataclass_fields__)
     if game.id == "roulette_francaise":
         wanted |= {"retire", "prison"}

@@ -41,7 +41,7 @@ from rules.facts import (
     SpinStopped,
     TimerElapsed,
 )
-from rules.game import House
+from rules.game import House, always
 from rules.table import Table
 from rules.verdict import exchanged
 from tests.rules.playbook import CCW, CW, MS, Play
@@ -326,7 +326,7 @@ def test_more_players_than_allowed_are_noted() -> None:
 
 
 def test_a_game_without_a_limit_of_players_counts_none() -> None:
-    game = Play(Table(replace(TOY, most_players=None, needs=()), HOUSE))
+    game = Play(Table(replace(TOY, most_players=None, needs=always()), HOUSE))
     game.command("open")
     for player in ("J1", "J2", "J3", "J4"):
         game.chip("haut", 100, player=player)

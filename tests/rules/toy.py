@@ -28,6 +28,7 @@ from rules.game import (
     Reading,
     Reopen,
     Turned,
+    always,
 )
 from rules.limits import Limits, by_multiples
 from rules.settlement import Settlement, groups_by_type, line, transfers
@@ -166,7 +167,7 @@ TOY = Game(
     layout=layout,
     limits=limits,
     minimum_change="reopen",
-    needs=(
+    needs=always(
         Needed(what="verification", roles=("comite", "croupier"), when="open", requirement="T-7"),
         Needed(what="couvercle", roles=("chef",), when="close", requirement="T-8"),
         Needed(what="encaisse", roles=("comite",), when="reopen", requirement="T-9"),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from rules.bets import Layout
 from rules.cases import Case
 from rules.decisions import Phase, Severity
-from rules.game import Found, Game
+from rules.game import Found, Game, always
 from rules.games.roulette import draw, payment, tapis
 from rules.games.roulette.variants import VARIANTS, Variant, ZeroRule
 from rules.wheel import CALL_TIMER, LAMPS, WheelCoup
@@ -39,7 +39,7 @@ def game(variant: Variant) -> Game:
         layout=layout,
         limits=payment.limits,
         minimum_change="reopen",
-        needs=variant.needs,
+        needs=always(*variant.needs),
         hear=partial(draw.hear, variant),
         check=partial(payment.check, variant),
         offers=partial(payment.offers, variant),
