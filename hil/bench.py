@@ -25,10 +25,6 @@ NO_MORE_BETS_S = 1.43
 """The in-wheel sensor calls no more bets when a lap of the ball takes this long (maker's default, 2920/2048 s)."""
 READY_AFTER_S = 2.0
 """The sensor shows the number this long before it waits for the next ball."""
-CYLINDER = (
-    0, 32, 15, 19, 4, 21, 2, 25, 17, 34, 6, 27, 13, 36, 11, 30, 8, 23, 10, 5, 24, 16, 33, 1, 20, 14, 31, 9, 22, 18, 29,
-    7, 28, 12, 35, 3, 26,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +37,7 @@ class Cue:
 
     at_ns: int
     what: str
-    number: int | None = None
+    number: int | str | None = None
     """With `ready`: the number was never shown."""
     flags: int = 0
     rpm: float = 0.0
@@ -74,7 +70,7 @@ class _Drawn:
     motion: Motion
     moments: dict[str, float]
     cues: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
-    number: int | None = None
+    number: int | str | None = None
     """Where the ball lies in truth."""
 
     def seen_by_people(self, action: Action) -> Action:
@@ -94,6 +90,8 @@ class Bench:
         device = table["devices"][self.role]
         self.rises = str(device.get("direction", "cw"))
         self.counts = int(device["counts_per_turn"])
+        self.pockets: tuple[int | str, ...] = tuple(table.get("options", {}).get("cylindre", ()))
+        """Numbers of a cylinder, in their order."""
         self.encoder = Encoder(self.role, counts_per_turn=self.counts, faults=LEVELS[noise], seed=seed)
         half_count = TURN / self.counts / 2
         if device.get("pegs", True):
@@ -265,7 +263,9 @@ class Bench:
             "read": throw.settled_s + TURN / max(0.5, abs(self.wheel.speed)),
         }
         moments |= {name: thrown + time for name, time in truth.items() if time < ends}
-        number = how.get("number", self.rng.choice(CYLINDER))
+        number = how.get("number", self.rng.choice(self.pockets))
+        if number not in self.pockets:
+            raise ScenarioError(f"throw.number {number!r}: this cylinder has no such pocket")
         drawn.number = number
         drawn.cues += self._as_sensed(how, moments, number, with_rotor=with_rotor)
         if ends < math.inf:
@@ -274,7 +274,7 @@ class Bench:
 
     @staticmethod
     def _as_sensed(
-        how: Mapping[str, Any], moments: Mapping[str, float], number: int, *, with_rotor: bool
+        how: Mapping[str, Any], moments: Mapping[str, float], number: int | str, *, with_rotor: bool
     ) -> list[tuple[float, dict[str, Any]]]:
         """What the in-wheel sensor sees of a throw; `sensor = { misses = ["number"], reads = 18 }` are its errors."""
         sensor = how.get("sensor", {})

@@ -54,6 +54,7 @@ Milliseconds = Annotated[int, Meta(ge=0, le=600_000)]
 Speed = Annotated[float, Meta(gt=0, le=30)]
 """Radians a second."""
 Share = Annotated[float, Meta(ge=0, le=1)]
+Pocket = Annotated[int, Meta(ge=0, le=36)] | Literal["00"]
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Person = Literal["comite", "chef", "croupier", "technicien"]
 
@@ -117,7 +118,7 @@ class Sensed(Form):
     """Errors of the in-wheel sensor."""
 
     misses: list[Literal["ball", "slow", "number"]] = []
-    reads: int = 0
+    reads: Pocket = 0
 
 
 class Throw(Form):
@@ -125,7 +126,7 @@ class Throw(Form):
 
     rotor: Actuated | UnsetType = UNSET
     ball: Ball | UnsetType = UNSET
-    number: Annotated[int, Meta(ge=0, le=36)] | UnsetType = UNSET
+    number: Pocket | UnsetType = UNSET
     picked_up_ms: Milliseconds | UnsetType = UNSET
     sensor: Sensed | UnsetType = UNSET
 
