@@ -146,8 +146,7 @@ class _Reader(Sections):
 
     def cells(self, game: Game, house: House, devices: Mapping[str, Device]) -> None:
         """A source that counts cells or pockets counts those of the game's wheel."""
-        numbers = next(n for n in itertools.count() if game.read(n, house.options) is None)
-        wanted = numbers + sum(game.read(zeros, house.options) is not None for zeros in ("00", "000"))
+        wanted = next(n for n in itertools.count() if game.cell(n, house.options) is None)
         for role in house.sources:
             for key in ("cells", "pockets") if role in devices else ():
                 counted = getattr(devices[role].options, key, wanted)

@@ -119,7 +119,8 @@ class BallLost(Fact):
 class PocketRead(Fact):
     """A source read the winning value: a number, `"00"`, or a colour; `cell` is its place where the source knows it."""
 
-    value: int | str
+    value: int | str | None
+    """None: the source knows only the cell."""
     cell: int | None = None
     recovered: bool = False
     """True when the reading itself was missed and reconstructed from a later message."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rules.bets import Layout, Refusal, Stake
 from rules.decisions import Breach, Decision, Phase, Severity
-from rules.facts import Direction, Fact, Origin
+from rules.facts import Direction, Fact, Origin, PocketRead
 from rules.limits import Limits
 from rules.settlement import Settlement
 
@@ -262,6 +262,8 @@ class Game:
     """The result in French as the text words it."""
     read: Callable[[int | str, Any], Outcome | None]
     """A value typed or read, options -> the outcome it means, None when this game has no such result."""
+    cell: Callable[[int | None, Any], Outcome | None]
+    """A cell counted from 0 at the index mark or the first cup, options -> the outcome it means, None for none such."""
     contests: Mapping[str, Found] = field(default_factory=dict)
     """What, announced after the result, puts it in question, and the breach that it then is."""
     most_players: tuple[int, str] | None = None
@@ -272,6 +274,10 @@ class Game:
     """Keys of this game's own in a case of the settle format: under `config`, `bet` and `outcome`."""
     settle_case: Callable[[Case], dict[str, object]]
     """One case of the settle format (kind `settlement`) -> its answer; raises rules.cases.CaseError."""
+
+    def meant(self, fact: PocketRead, options: Any) -> Outcome | None:
+        """The outcome that a reading means, by its cell where the source knows no value."""
+        return self.cell(fact.cell, options) if fact.value is None else self.read(fact.value, options)
 
 
 @cache

@@ -333,7 +333,7 @@ def elapsed(desk: Desk, fact: TimerElapsed) -> None:
 
 def contradiction(desk: Desk, fact: PocketRead) -> None:
     """A source reads after the result: it agrees, or the coup is held anew."""
-    outcome = desk.game.read(fact.value, desk.house.options)
+    outcome = desk.game.meant(fact, desk.house.options)
     paid = desk.state.previous or desk.coup
     if outcome is None:
         desk.ignore("lecture_impossible")

@@ -210,7 +210,7 @@ def stopped(h: Hearing, fact: SpinStopped) -> None:
 
 def read_by_eye(h: Hearing, fact: PocketRead) -> None:
     """Another source than the encoder reads the colour; before the wheel is at rest it is only kept (R-RC-12)."""
-    outcome = read(fact.value, h.context.house.options)
+    outcome = GAME.meant(fact, h.context.house.options)
     if not h.coup.launched or outcome is None:
         h.ignore("lecture_impossible" if h.coup.launched else "aucun_tirage")
         return
@@ -250,8 +250,13 @@ def cell_outcome(coup: WheelCoup, cell: int | None, segments: Sequence[str]) -> 
 def read(value: int | str, options: RoueOptions) -> Outcome | None:
     """A colour by its name, or a cell by its number from the index mark."""
     if isinstance(value, int):
-        return cell_outcome(WheelCoup(no=0), value, options.segments)
+        return at_cell(value, options)
     return {"colour": value, "valid": True, "chances": [value]} if value in COLOURS else None
+
+
+def at_cell(cell: int | None, options: RoueOptions) -> Outcome | None:
+    """A cell by its number from the index mark."""
+    return cell_outcome(WheelCoup(no=0), cell, options.segments)
 
 
 def value(outcome: Outcome) -> str:
@@ -352,6 +357,7 @@ GAME: Final = Game(
     value=value,
     announce=announce,
     read=read,
+    cell=at_cell,
     contests={"coup_nul": Found(code="obstruction_dite_apres", requirement="R-RC-09", severity=Severity.HELD)},
     most_tableaux=(1, "R-RC-02"),
     most_players=(12, "R-RC-02"),

@@ -161,6 +161,9 @@ def test_a_pocket_may_be_a_number_or_a_word() -> None:
     for value in (17, "00", "rouge"):
         body = {"in": "PocketRead", "at_ns": 1, "source": "wheel_sensor", "value": value}
         assert decode_fact(body) == PocketRead(at_ns=1, source="wheel_sensor", value=value)
+    body = {"in": "PocketRead", "at_ns": 1, "source": "cups", "value": None, "cell": 7, "recovered": False}
+    only_cell = PocketRead(at_ns=1, source="cups", value=None, cell=7)
+    assert (decode_fact(body), encode_fact(only_cell)) == (only_cell, body)
 
 
 def test_decisions_as_the_floor_reads_them() -> None:

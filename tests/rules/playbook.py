@@ -71,7 +71,7 @@ class Play:
     def choose(self, what: str, value: str, player: str = "J1") -> tuple[Decision, ...]:
         return self.do(Chosen(at_ns=self.at(), source="console", player=player, what=what, value=value))
 
-    def read(self, value: int | str, source: str = "wheel_sensor", **more: Any) -> tuple[Decision, ...]:
+    def read(self, value: int | str | None, source: str = "wheel_sensor", **more: Any) -> tuple[Decision, ...]:
         origin = Origin.PERSON if source == "console" else Origin.SENSOR
         return self.do(PocketRead(at_ns=self.at(), source=source, origin=origin, value=value, **more))
 

@@ -509,6 +509,8 @@ def test_what_a_person_may_type() -> None:
     assert GAME.read("violet", options) == {"colour": "violet", "valid": True, "chances": ["violet"]}
     assert GAME.read(ROUGE, options) == {"colour": "rouge", "cell": ROUGE, "valid": True, "chances": ["rouge"]}
     assert [GAME.read(value, options) for value in ("rose", 52, -1, "0")] == [None] * 4
+    assert GAME.cell(ROUGE, options) == GAME.read(ROUGE, options)
+    assert [GAME.cell(cell, options) for cell in (52, -1, None)] == [None] * 3
 
 
 # --- bets and limits -------------------------------------------------------------------------------------------------

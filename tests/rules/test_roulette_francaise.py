@@ -415,6 +415,19 @@ def test_r_rf_13_a_ball_that_nobody_saw_launched_is_held_and_stops_nothing(back:
     assert game.is_in(Phase.LITIGE)
 
 
+def test_r_rf_13_a_source_that_knows_only_the_cell_reads_the_cylinder_of_this_table() -> None:
+    game = faits()
+    for nowhere in (37, -1, None):
+        game.read(None, cell=nowhere)
+        assert game.ignored
+    game.read(None, cell=7)  # 0 32 15 19 4 21 2 25
+    game.read(25, "console")
+    assert (game.ended().status, game.ended().sources) == (Status.VALID, {"wheel_sensor": 25, "console": 25})
+    game.read(None, "wheel_sensor", cell=36)
+    assert [b.code for b in game.ended().reasons] == ["sources_en_desaccord"]
+    assert "wheel_sensor 26" in game.ended().reasons[0].text
+
+
 def test_r_rf_13_two_sources_that_disagree_are_held() -> None:
     game = faits()
     game.read(17)

@@ -91,6 +91,7 @@ DRAW = [
     told(BallDropped, "wheel_sensor"),
     told(BallLost, "wheel_sensor", why=st.just("flown off")),
     told(PocketRead, "wheel_sensor", value=VALUES, recovered=st.booleans()),
+    told(PocketRead, "wheel_sensor", value=st.none(), cell=st.none() | st.integers(-2, 60)),
     told(PocketRead, "console", value=VALUES, origin=st.just(Origin.PERSON)),
     told(Announced, "console", code=CODES, by=st.sampled_from(["", "A", "B", "C", "X"])),
     told(TimerElapsed, "timer", name=st.sampled_from(["rnvp", "tirage"])),

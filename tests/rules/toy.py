@@ -62,6 +62,10 @@ def read(value: int | str, options: Any) -> Outcome | None:
     return {"number": value, "chances": []} if value in {1, 2, 3, 4} and not isinstance(value, bool) else None
 
 
+def read_cell(cell: int | None, options: Any) -> Outcome | None:
+    return None if cell is None else read(cell + 1, options)
+
+
 def hear(coup: Coup, fact: Fact, context: Context) -> Heard:
     match fact:
         case SpinStarted(direction=direction):
@@ -85,14 +89,14 @@ def hear(coup: Coup, fact: Fact, context: Context) -> Heard:
                 coup,
                 (Found(code="appareil_douteux", requirement="T-5", severity=Severity.NOTED, args={"device": "toy"}),),
             )
-        case PocketRead(value=value):
-            outcome = read(value, None)
+        case PocketRead():
+            outcome = read_cell(fact.cell, None) if fact.value is None else read(fact.value, None)
             if outcome is None or (not coup.launched and context.phase is not Phase.RESULTAT):
                 return Heard(coup)
             either = read(2, None) if fact.cell == -1 else None
             reading = Reading(
                 source=fact.source,
-                value=value,
+                value=int(str(outcome["number"])),
                 outcome=outcome,
                 origin=fact.origin,
                 at_ns=fact.at_ns,
@@ -180,6 +184,7 @@ TOY = Game(
     value=lambda outcome: int(str(outcome["number"])),
     announce=lambda outcome: str(outcome["number"]),
     read=read,
+    cell=read_cell,
     settle_case=settle_case,
 )
 

@@ -47,6 +47,7 @@ def game(variant: Variant) -> Game:
         value=draw.value,
         announce=draw.announce,
         read=partial(draw.read, variant),
+        cell=partial(draw.at_cell, variant),
         contests={
             "jeton_dans_le_cylindre": Found(
                 code="jeton_dit_apres", requirement=variant.relaunch, severity=Severity.HELD

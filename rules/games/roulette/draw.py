@@ -217,7 +217,8 @@ def rota_of(h: Hearing) -> tuple[str, ...]:
 
 def read_pocket(h: Hearing, fact: PocketRead, variant: Variant) -> None:
     """A source reads the pocket: only a ball that was launched, and not taken back, has a result (R-RF-13)."""
-    outcome = read(variant, fact.value, None)
+    options = h.context.house.options
+    outcome = read(variant, fact.value, options) if fact.value is not None else at_cell(variant, fact.cell, options)
     runs = h.coup.launched or not h.is_open  # behind closed bets a ball ran, seen or not
     if outcome is None or not runs:
         h.ignore("lecture_impossible" if runs else "aucun_tirage")
@@ -247,6 +248,12 @@ def read(variant: Variant, given: int | str, options: Any) -> Outcome | None:
     number = int(given) if typed else given
     known = number in variant.pockets
     return {"number": number, "numbers": [number], "chances": chances(number)} if known else None
+
+
+def at_cell(variant: Variant, cell: int | None, options: Any) -> Outcome | None:
+    """The number of a cell of this cylinder, counted clockwise from the index mark."""
+    cylinder = options.cylindre
+    return read(variant, cylinder[cell], options) if cell is not None and 0 <= cell < len(cylinder) else None
 
 
 def value(outcome: Outcome) -> int | str:
