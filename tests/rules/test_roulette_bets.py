@@ -1,17 +1,14 @@
-"""Layouts and money of the three roulettes, by enumeration: every bet on every result."""
+"""Layouts and money of the three roulettes; means and payouts stand in test_returns and test_payouts."""
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rules.bets import Layout, Refusal, Spot, Stake
-from rules.game import Game, House, load
+from rules.game import House
 from rules.games.roulette import GAMES
 from rules.games.roulette.tapis import CHANCES, chances
 from rules.games.roulette.variants import (
@@ -20,26 +17,14 @@ from rules.games.roulette.variants import (
     ANGLAISE,
     FRANCAISE,
     RED,
-    SIMPLE,
     AmericaineOptions,
     AnglaiseOptions,
     Variant,
-    ZeroRule,
 )
 from rules.limits import Limits
 from rules.wheel import WheelCoup
 
 VARIANTS = pytest.mark.parametrize("variant", [FRANCAISE, AMERICAINE, ANGLAISE], ids=lambda variant: variant.id)
-PAYOUTS = yaml.safe_load((Path(__file__).parents[1] / "data/payouts.yaml").read_text("utf-8"))["games"]
-OURS = {
-    "verte": "vert",
-    "bleue": "bleu",
-    "violette": "violet",
-    "blanche": "blanc",
-    "noire": "noir",
-    "cinq_numeros": "cinq",
-}
-"""Ids of the payout file that are called otherwise in the settle format."""
 
 
 def layout(variant: Variant) -> Layout:
@@ -57,40 +42,6 @@ def settle(variant: Variant, spot: Spot, number: int | str, **stake: Any) -> Any
         money[moved.target] += moved.cents
     assert money == {"player:J1": line.net or 0, "table": -(line.net or 0)}
     return result
-
-
-@pytest.mark.parametrize(
-    ("variant", "counts"),
-    [
-        (FRANCAISE, {"plein": 37, "cheval": 60, "transversale": 14, "carre": 23}),
-        (ANGLAISE, {"plein": 37, "cheval": 60, "transversale": 14, "carre": 23}),
-        (AMERICAINE, {"plein": 38, "cheval": 58, "transversale": 15, "carre": 22, "cinq": 1}),
-    ],
-    ids=lambda value: getattr(value, "id", ""),
-)
-def test_the_layout_has_every_combination_once(variant: Variant, counts: dict[str, int]) -> None:
-    lay = layout(variant)
-    found = Counter(spot.type for spot in lay.spots.values())
-    twice = {} if variant is AMERICAINE else {"deux_douzaines": 2, "deux_colonnes": 2}
-    assert found == counts | {"sixain": 11, "douzaine": 3, "colonne": 3} | twice | dict.fromkeys(SIMPLE, 1)
-    assert len(lay.by_bet) == len(lay.spots)
-    sizes = {
-        "plein": 1,
-        "cheval": 2,
-        "transversale": 3,
-        "carre": 4,
-        "cinq": 5,
-        "sixain": 6,
-        "douzaine": 12,
-        "colonne": 12,
-        "deux_douzaines": 24,
-        "deux_colonnes": 24,
-    }
-    for spot in lay.spots.values():
-        assert len(spot.wins) == sizes.get(spot.type, 18)
-        if spot.type not in SIMPLE:
-            assert spot.wins == frozenset(spot.on)
-            assert lay.find(spot.type, reversed(spot.on)) is spot  # the order of the numbers is free
 
 
 def test_neighbours_on_the_layout() -> None:
@@ -120,29 +71,6 @@ def test_the_colours_of_the_numbers() -> None:
     assert chances(0) == chances("00") == []
 
 
-@VARIANTS
-def test_every_bet_on_every_result_and_its_exact_mean(variant: Variant) -> None:
-    """Mean return of a bet over all results, a zero taken as half where the player may take half."""
-    lay = layout(variant)
-    pockets = len(variant.pockets)
-    means: dict[str, set[Fraction]] = {}
-    for spot in lay.spots.values():
-        nets = [settle(variant, spot, number).lines[0].net for number in variant.pockets]
-        pays = lay.kinds[spot.type].pays
-        for number, net in zip(variant.pockets, nets, strict=True):
-            if number in variant.zeros and spot.type in SIMPLE and variant.zero_rule is not ZeroRule.PERDU:
-                assert net == -150
-            else:
-                assert net == (300 * pays if number in spot.wins else -300)
-        means.setdefault(spot.type, set()).add(Fraction(sum(nets), 300 * pockets))
-    simple = {ZeroRule.CHOIX: Fraction(-1, 74), ZeroRule.MOITIE: Fraction(-1, 74), ZeroRule.PERDU: Fraction(-1, 19)}
-    expected = {bet: {Fraction(-1, 37) if pockets == 37 else Fraction(-1, 19)} for bet in lay.kinds}
-    expected |= {bet: {simple[variant.zero_rule]} for bet in SIMPLE}
-    if variant is AMERICAINE:
-        expected["cinq"] = {Fraction(-3, 38)}
-    assert means == expected
-
-
 def test_r_rf_21_half_a_cent_moves_exactly_and_the_right_way() -> None:
     spot = next(spot for spot in layout(FRANCAISE).spots.values() if spot.type == "deux_douzaines")
     (moved,) = settle(FRANCAISE, spot, 17, cents=1).transfers
@@ -164,27 +92,6 @@ def test_prison_exists_at_the_francaise_only(variant: Variant) -> None:
     stake = Stake(id="a", player="J1", type="rouge", cents=300, choices=("prison",))
     assert game.offers([stake], {"number": 0}, WheelCoup(no=1)) == {}
     assert settle(variant, spot, 0, choices=("prison",)).stay == ()
-
-
-@pytest.mark.parametrize("game_id", ["roue_de_la_chance", *GAMES])
-def test_payouts_and_maxima_agree_with_the_payout_file(game_id: str) -> None:
-    game: Game = load(game_id)
-    lay = game.layout(None)
-    rows = [row for row in PAYOUTS[game_id]["bets"] if row["status"] == "ok"]
-    assert {OURS.get(row["id"], row["id"]) for row in rows} == set(lay.kinds)
-    for row in rows:
-        kind = lay.kinds[OURS.get(row["id"], row["id"])]
-        gain, staked = row["payout"].split(":")
-        assert kind.pays == Fraction(int(gain), int(staked))
-        assert kind.max_multiple == row["max_multiple"]
-        assert {kind.requirement, kind.limit_requirement} <= set(row["req"])
-        covers = row["covers"]
-        numbers = covers.get("numbers", covers.get("numbers_industry_convention"))
-        spots = [spot for spot in lay.spots.values() if spot.type == kind.type]
-        if numbers is not None:
-            assert [{str(n) for n in spot.wins} for spot in spots] == [{str(n) for n in numbers}]
-        if "count" in covers:
-            assert {len(spot.wins) for spot in spots} == {covers["count"]}
 
 
 @VARIANTS
