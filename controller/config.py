@@ -220,7 +220,9 @@ def _device_section(device: Device) -> dict[str, Any]:
     if device.family.kind == "edges":
         first = next(iter(device.lines.values()))
         section |= {"chip": device.chip, "bias": first.bias, "active_low": first.active_low}
-        if device.family.lines:
+        if device.family.numbered:
+            section["lines"] = [line.offset for line in device.lines.values()]
+        elif device.family.lines:
             section["lines"] = {role.rpartition(".")[2]: line.offset for role, line in device.lines.items()}
         else:
             section["line"] = first.offset

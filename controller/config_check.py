@@ -214,27 +214,46 @@ class _Reader(Sections):
         before = len(self.problems)
         own = {key: value for key, value in data.items() if key not in _DEVICE_KEYS}
         edges = family.kind == "edges"
-        pins = "lines" if family.lines else "line"
+        pins = "lines" if family.lines or family.numbered else "line"
         common = ("enabled", "chip", "bias", "active_low", pins) if edges else ("enabled", "match", "path", "baud")
         for key in data:
             if key in _DEVICE_KEYS and key not in (*common, "family"):
                 self.wrong(f"{at}.{key}", data[key], f"a device of family {family.name} has: {', '.join(common)}")
         options = self.section(family.options, own, at, known=common)
         enabled = self.value(data.get("enabled", True), bool, f"{at}.enabled")
-        parts = self.edge_device(role, family, data, chips, at, bias) if edges else self.byte_device(family, data, at)
+        if edges:
+            parts = self.edge_device(role, family, options, data, chips, at, bias)
+        else:
+            parts = self.byte_device(family, data, at)
         if len(self.problems) > before:
             return None
         return Device(role=role, family=family, options=options, enabled=enabled, **parts)
 
     def edge_device(
-        self, role: str, family: Family, data: Mapping[str, Any], chips: Mapping[str, Chip], at: str, bias: str
+        self,
+        role: str,
+        family: Family,
+        options: Any,
+        data: Mapping[str, Any],
+        chips: Mapping[str, Chip],
+        at: str,
+        bias: str,
     ) -> dict[str, Any]:
         self.one_of(data.get("chip"), chips, f"{at}.chip", "a chip of [chips]")
         electric = {
             "active_low": data.get("active_low", bias == "pull_up"),
             "bias": data.get("bias", bias),
         }
-        if family.lines:
+        offsets: dict[str, object]
+        if family.numbered:
+            listed = data.get("lines")
+            wanted = None if options is None else family.numbered(options)
+            if not isinstance(listed, list) or wanted not in (None, len(listed)):
+                allowed = f"must be a list of {wanted or 'the'} offsets on the chip, 0 to 63, in their order"
+                self.wrong(f"{at}.lines", listed, allowed)
+                listed = []
+            offsets = {str(number): offset for number, offset in enumerate(listed)}
+        elif family.lines:
             given = self.table(data.get("lines", {}), f"{at}.lines")
             self.unknown(given, family.lines, f"{at}.lines")
             offsets = {name: given.get(name) for name in family.lines}

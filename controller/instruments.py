@@ -64,7 +64,7 @@ class Instruments:
 
     def _line_chip(self, name: str, path: str, enabled: Mapping[str, Device]) -> LineChip:
         devices = {
-            role: EdgeDevice(decoder=self.decoders[role], lines=device.lines)
+            role: EdgeDevice(decoder=self.decoders[role], lines=device.lines, contacts=device.family.contacts)
             for role, device in enabled.items()
             if device.chip == name
         }

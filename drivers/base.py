@@ -154,6 +154,10 @@ class Family:
     """Frozen dataclass of the family's own options; raises ValueError in `__post_init__` on impossible values."""
     lines: tuple[str, ...] = ()
     """Line names of an edge device that the config must give an offset (`a`, `b`, `index`); empty for bytes."""
+    numbered: Callable[[Any], int] | None = None
+    """options -> how many lines, where they have numbers instead (`cups.0`, `cups.1`): the config lists them."""
+    contacts: bool = False
+    """Its lines are slow enough to be asked for their level: a lost edge is found (case 55)."""
     baud: int = 9600
     decoder: Callable[[str, Any], Any]
     """role, options -> EdgeDecoder or ByteDecoder."""

@@ -48,7 +48,11 @@ def line_offsets(data: Mapping[str, Any], chip: str) -> dict[str, int]:
     offsets: dict[str, int] = {}
     for role, device in data["devices"].items():
         if device.get("chip") == chip:
-            offsets |= {f"{role}.{line}": offset for line, offset in device["lines"].items()}
+            lines = device.get("lines", {})
+            named = enumerate(lines) if isinstance(lines, list) else lines.items()
+            offsets |= {f"{role}.{line}": offset for line, offset in named}
+            if "line" in device:
+                offsets[role] = device["line"]
     for code, button in data.get("buttons", {}).items():
         if button["chip"] == chip:
             offsets[f"button.{code}"] = button["line"]

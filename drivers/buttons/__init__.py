@@ -3,4 +3,4 @@
 from drivers.base import Family
 from drivers.buttons.decoder import Contact, Options
 
-FAMILY = Family(name="buttons", kind="edges", options=Options, decoder=Contact)
+FAMILY = Family(name="buttons", kind="edges", options=Options, decoder=Contact, contacts=True)

@@ -38,6 +38,8 @@ class EdgeDevice:
 
     decoder: EdgeDecoder
     lines: Mapping[str, LineSpec]
+    contacts: bool = False
+    """Its lines are asked for their level."""
 
 
 class LineChip:
@@ -68,9 +70,9 @@ class LineChip:
             for name, line in device.lines.items()
         }
         self._contacts = {
-            line.offset: 0 for device in devices.values() if len(device.lines) == 1 for line in device.lines.values()
+            line.offset: 0 for device in devices.values() if device.contacts for line in device.lines.values()
         }
-        """The level of every device of one line after its newest edge; more lines make a signal too fast to ask for."""
+        """The level of every contact after its newest edge."""
         self._port: LinePort | None = None
         self._check_ns = 0
         self._streaming = False

@@ -3,8 +3,9 @@
 import base64
 import contextlib
 import copy
+import dataclasses
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from controller.config import Config, toml
 from controller.config_check import from_data
 from controller.config_file import load, load_for_replay, read_toml, shipped_tables, tables_folder
 from controller.errors import ConfigError, UsageError
+from drivers import base
+from drivers.base import Family
+from drivers.buttons.decoder import Contact
 
 ROUE, ROULETTE = "roue-de-la-chance", "roulette-francaise"
 KEY = base64.b64encode(bytes(range(32))).decode()
@@ -82,6 +86,53 @@ def test_a_contact_that_says_nothing_has_any_name() -> None:
 def test_a_bare_chip_name_is_a_kernel_chip_and_any_other_path_a_socket() -> None:
     for written, path in (("gpiochip4", "/dev/gpiochip4"), ("/tmp/rig.sock", "/tmp/rig.sock")):
         assert from_data(changed("chips/header/path", written), "x").chips["header"].path == path
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Beams:
+    """Options of a family whose lines are only numbered."""
+
+    beams: int = 2
+
+
+@pytest.fixture
+def beams(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    family = Family(name="beams", kind="edges", options=Beams, numbered=lambda given: given.beams, decoder=Contact)
+    known, load_family = base.known_families(), base.load
+    monkeypatch.setattr(base, "known_families", lambda: [*known, "beams"])
+    monkeypatch.setattr(base, "load", lambda name: family if name == "beams" else load_family(name))
+
+    def table(**given: Any) -> dict[str, Any]:
+        section = {"family": "beams", "chip": "header", **given}
+        return changed("devices/rim", {key: value for key, value in section.items() if value is not None})
+
+    return table
+
+
+def test_numbered_lines_are_a_list_of_offsets(beams: Callable[..., dict[str, Any]]) -> None:
+    config = from_data(beams(lines=[2, 3]), "x")
+    assert {role: line.offset for role, line in config.devices["rim"].lines.items()} == {"rim.0": 2, "rim.1": 3}
+    resolved = config.resolved()
+    assert resolved["devices"]["rim"]["lines"] == [2, 3]
+    assert from_data(resolved, "x").digest() == config.digest()
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"lines": None}, "devices.rim.lines: must be a list of 2 offsets on the chip, 0 to 63, in their order"),
+        ({"lines": [2]}, "devices.rim.lines = [2]: must be a list of 2 offsets"),
+        ({"lines": {"a": 2}}, "devices.rim.lines = {'a': 2}: must be a list of 2 offsets"),
+        ({"lines": [2, 2]}, "devices.rim.lines.1 = 2: line 2 of chip 'header' is that of devices.rim.lines.0 already"),
+        ({"lines": [2, 64]}, "devices.rim.lines.1 = 64: a whole number from 0 to 63"),
+        ({"lines": [2, 17]}, "devices.rim.lines.1 = 17: line 17 of chip 'header' is that of devices.wheel.lines.a"),
+        ({"lines": 2, "beams": "two"}, "devices.rim.lines = 2: must be a list of the offsets"),
+        ({"lines": [2, 3], "line": 4}, "devices.rim.line = 4: a device of family beams has"),
+    ],
+)
+def test_numbered_lines_that_are_wrong(beams: Callable[..., dict[str, Any]], given: Any, word: str) -> None:
+    found = problems(beams(**given))
+    assert any(problem.startswith(f"{word}") for problem in found), found
 
 
 REFUSED: list[tuple[str, Any, list[str]]] = [

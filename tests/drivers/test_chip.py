@@ -235,7 +235,7 @@ def settled(chip: LineChip) -> bool:
 
 def contact_chip(inbox: Inbox) -> LineChip:
     contact = Contact(RNVP, ContactOptions())
-    return LineChip("asked", {RNVP: EdgeDevice(contact, {RNVP: Line(23)})}, {}, inbox.emit)
+    return LineChip("asked", {RNVP: EdgeDevice(contact, {RNVP: Line(23)}, contacts=True)}, {}, inbox.emit)
 
 
 async def test_case_55_a_lost_release_is_found(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:

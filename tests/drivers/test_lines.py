@@ -80,7 +80,9 @@ class Chip:
     def __init__(self, path: Path) -> None:
         self.facts: list[Fact] = []
         self.told = asyncio.Event()
-        devices = {role: EdgeDevice(Contact(role, Options()), {role: line}) for role, line in INPUTS.items()}
+        devices = {
+            role: EdgeDevice(Contact(role, Options()), {role: line}, contacts=True) for role, line in INPUTS.items()
+        }
         self.chip = LineChip(str(path), devices, LAMPS, self.emit)
 
     async def emit(self, facts: list[Fact]) -> None:
