@@ -53,13 +53,21 @@ class Encoder:
     """The encoder of role `role`; `play` may be called with one piece of motion after the other."""
 
     def __init__(
-        self, role: str, *, counts_per_turn: int, faults: Faults = LEVELS["L0"], seed: int = 0, index_width: int = 2
+        self,
+        role: str,
+        *,
+        counts_per_turn: int,
+        faults: Faults = LEVELS["L0"],
+        seed: int | str = 0,
+        index_width: int = 2,
     ) -> None:
         own = Random(f"encoder {role} {seed}")
         self.role, self.counts, self.faults = role, counts_per_turn, faults
         self.off = [own.uniform(-faults.edge_errors, faults.edge_errors) for _ in range(4)]
         self.phase = own.uniform(0, TURN)
         self.index_width = index_width
+        self.moved_ns = 0
+        """Stamp of the last true level change of A or B, without its delay."""
         self._rng = Random(f"encoder noise {role} {seed}")
         self._stamp_ns = 0
 
@@ -75,7 +83,11 @@ class Encoder:
 
     def play(self, motion: Motion, start_ns: int) -> list[Pulse]:
         """The edges of this motion whose time 0 is at `start_ns`, as the kernel stamps and numbers them."""
-        pulses = self._disturbed(self._edges(motion), motion)
+        edges = self._edges(motion)
+        last = next((time for time, line, _ in reversed(edges) if line != "index"), None)
+        if last is not None:
+            self.moved_ns = start_ns + round(last * SECOND)
+        pulses = self._disturbed(edges, motion)
         stamped: list[Pulse] = []
         mean, rng = self.faults.latency_us, self._rng
         for time, line, level, gap in pulses:

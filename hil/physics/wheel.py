@@ -96,7 +96,7 @@ class Spin:
 class FortuneWheel:
     """A wheel that keeps its angle from spin to spin; `seed` fixes the wheel itself (its pegs and its unbalance)."""
 
-    def __init__(self, model: WheelModel | None = None, *, seed: int = 0, angle: float | None = None) -> None:
+    def __init__(self, model: WheelModel | None = None, *, seed: int | str = 0, angle: float | None = None) -> None:
         self.model = model or WheelModel()
         own = Random(f"wheel {seed}")
         m = self.model

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+BARS = "## Acceptance bars"
+"""Heading of the last section of the page, which `./dev bench --bars` writes."""
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "BENCHMARKS.md"
 
@@ -87,16 +89,20 @@ def commit() -> str:
     return said.stdout.strip() or "unknown"
 
 
+def measured_now() -> str:
+    """When, and of which code."""
+    return f"- {datetime.now(UTC).strftime('%Y-%m-%d %H:%M UTC')}, commit {commit()}"
+
+
 def page(measured_on: Sequence[str], parts: Sequence[tuple[str, Sequence[Figure]]]) -> str:
-    """The whole of BENCHMARKS.md."""
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    """BENCHMARKS.md but for the bars."""
     lines = [
         "# Benchmarks",
         "",
         "Made by `./dev bench`; `./dev bench NAME` repeats one part and only prints it. Every figure is of the product",
         "as it ships, code or unmodified daemon; a busy machine makes it worse. The aims are those of the design.",
         "",
-        f"- {now}, commit {commit()}",
+        measured_now(),
         *measured_on,
     ]
     for name, figures in parts:
@@ -109,6 +115,33 @@ def page(measured_on: Sequence[str], parts: Sequence[tuple[str, Sequence[Figure]
         ]
         lines += [figure.row() for figure in figures]
     return "\n".join(lines) + "\n"
+
+
+def bars_section(measured_on: Sequence[str], bars: Sequence[tuple[str, str, Sequence[Figure]]], seconds: float) -> str:
+    """The section of the bars: id, what is demanded, figures."""
+    lines = [
+        BARS,
+        "",
+        "Made by `./dev bench --bars`; `./dev bench --bars ID` repeats one and only prints it. Simulated apparatus,",
+        "written from the physics, before the product's own decoders in virtual time; `./dev test` runs a tenth.",
+        "",
+        f"{measured_now()}, {seconds / 60:.1f} minutes",
+        *measured_on,
+        "",
+        "| what | measured | aim | met | conditions |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, text, figures in bars:
+        lines += [f"| **{name}** {text} | | | | |", *(figure.row() for figure in figures)]
+    return "\n".join(lines) + "\n"
+
+
+def replaced(before: str, text: str, *, bars: bool) -> str:
+    """The page with its part anew: the section of the bars, or all else."""
+    rest, heading, section = before.partition(BARS)
+    if bars:
+        return f"{rest.rstrip()}\n\n{text}"
+    return f"{text}\n{heading}{section}" if heading else text
 
 
 def tell(text: str) -> None:
