@@ -1,11 +1,13 @@
 """Every outcome of the wheel games in the words of the settle format, as often as its cell is on the apparatus.
 
-Written from the spec alone: the tests judge the rules by it, so it must not be made of them.
+Written from the spec alone: the tests judge the rules by it, so no outcome is made of them.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
+
+from rules.game import load
 
 CELLS: Final = {"orange": 24, "vert": 12, "bleu": 8, "rouge": 4, "violet": 2, "blanc": 1, "noir": 1}
 """Cells of the roue by colour (R-RC-04)."""
@@ -26,3 +28,16 @@ OUTCOMES: Final[dict[str, list[dict[str, Any]]]] = {
     "roulette_americaine": [{"numbers": [n]} for n in (*range(37), "00")],
     "roulette_anglaise": [{"numbers": [n]} for n in range(37)],
 }
+
+
+def found(game_id: str) -> list[dict[str, Any]]:
+    """The same outcomes as a game's `settle` takes them from a table: one number, and whether the draw is valid."""
+    return [
+        {"valid": True, "number": given.get("number", given.get("numbers", [None])[0]), **given}
+        for given in OUTCOMES[game_id]
+    ]
+
+
+def plain_options(game_id: str) -> Any:
+    """House options with nothing fixed by the house, in games that need none."""
+    return None if game_id == "roue_de_la_chance" else load(game_id).options()

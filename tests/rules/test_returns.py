@@ -16,7 +16,7 @@ from rules.bets import Spot, Stake
 from rules.cases import answer
 from rules.game import load
 from rules.money import from_wire
-from tests.rules.outcomes import OUTCOMES
+from tests.rules.outcomes import OUTCOMES, found, plain_options
 
 STAKE = 300
 SIMPLE = ("rouge", "noir", "pair", "impair", "manque", "passe")
@@ -139,11 +139,10 @@ def test_transfers_sum_to_zero_and_reproduce_the_lines(game_id: str) -> None:
         for player, tableau, choice in (("J1", 1, "prison"), ("J2", 2, "retire"))
         for zeros in range(4 if game_id == "roulette_francaise" and spot.type in SIMPLE else 1)
     ]
-    for given in ({"valid": False}, *OUTCOMES[game_id]) if game_id == "roue_de_la_chance" else OUTCOMES[game_id]:
-        outcome = {"valid": True, **given}
-        outcome["number"] = given.get("number", *given.get("numbers", [0]))
+    void = [{"valid": False}] if game_id == "roue_de_la_chance" else []
+    for outcome in [*found(game_id), *void]:
         for last in (False, True):
-            settled = game.settle(stakes, outcome, game.coup(no=1, last=last), options_of(game_id))
+            settled = game.settle(stakes, outcome, game.coup(no=1, last=last), plain_options(game_id))
             money: defaultdict[str, Fraction] = defaultdict(Fraction)
             for moved in settled.transfers:
                 assert moved.cents > 0
@@ -169,11 +168,6 @@ STATUSES = {
     "roulette_americaine": {"win", "lose"},
     "roulette_anglaise": {"win", "lose", "partial"},
 }
-
-
-def options_of(game_id: str) -> Any:
-    """House options with nothing fixed by the house, where the game has them."""
-    return None if game_id == "roue_de_la_chance" else load(game_id).options()
 
 
 # --- layouts ---------------------------------------------------------------------------------------------------------
@@ -226,11 +220,11 @@ def test_every_set_of_up_to_four_numbers_is_on_the_layout_or_is_not(game_id: str
 @pytest.mark.parametrize("game_id", ZEROS)
 def test_bets_on_five_numbers_and_more(game_id: str) -> None:
     lay = load(game_id).layout(None)
-    found: defaultdict[str, set[frozenset[Any]]] = defaultdict(set)
+    there: defaultdict[str, set[frozenset[Any]]] = defaultdict(set)
     for spot in lay.spots.values():
         if spot.type not in NAMES.values():
-            assert spot.wins not in found[spot.type]
-            found[spot.type].add(spot.wins)
+            assert spot.wins not in there[spot.type]
+            there[spot.type].add(spot.wins)
             assert frozenset(spot.on) == (frozenset() if spot.type in SIMPLE else spot.wins)
     rows = [frozenset(range(first, first + 3)) for first in range(1, 37, 3)]
     columns = [frozenset(n for n in AT if AT[n][1] == column) for column in range(3)]
@@ -251,7 +245,7 @@ def test_bets_on_five_numbers_and_more(game_id: str) -> None:
     else:
         wanted["deux_douzaines"] = {dozens[0] | dozens[1], dozens[1] | dozens[2]}
         wanted["deux_colonnes"] = {columns[0] | columns[1], columns[1] | columns[2]}
-    assert found == wanted
+    assert there == wanted
     assert len(wanted["sixain"]) == 11
 
 
