@@ -218,8 +218,8 @@ class Rig:
                 type_in(keypad_of(self.peers), action.verb, action.value, deed.at_ns)
             case "command":
                 self._do(self._command(**action.value), f"rig: command {action.value['name']}")
-            case "unplug" | "plug" if action.value == self.bench.role:
-                pass  # the encoder's plug is in the pulses
+            case "unplug" | "plug" if action.value in self.bench.roles:
+                pass  # a plug of the bench is in the pulses
             case "unplug" | "plug" | "kill" | "broker":
                 self._do(self.disturb(action.verb, action.value), f"rig: {action.verb} {action.value}")
             case _:
@@ -245,9 +245,9 @@ class Rig:
                 self.ttys[role].unplug()
             case "plug", role if role in self.ttys:
                 self.ttys[role].plug()
-            case "unplug", self.bench.role:
+            case "unplug", role if role in self.bench.roles:
                 self._cut.add(what)
-            case "plug", self.bench.role:
+            case "plug", role if role in self.bench.roles:
                 self._cut.discard(what)
             case "kill", "daemon":
                 await self.restart_daemon()
@@ -256,7 +256,7 @@ class Rig:
             case "broker", "up":
                 await self.broker.start()
             case _:
-                roles = ", ".join([*self.ttys, self.bench.role])
+                roles = ", ".join([*self.ttys, *sorted(self.bench.roles)])
                 raise RigError(f"{verb} {what}? unplug|plug {roles}; kill daemon; broker down|up")
 
     async def public_key(self) -> str:

@@ -36,7 +36,7 @@ def trace(scenario: Scenario) -> list[Line]:
     bench = Bench(table, seed=scenario.seed, noise=scenario.noise, start_ns=START_NS)
     peers = peers_for(table, START_NS, scenario.seed)
     lines: list[tuple[int, Line]] = [(START_NS, _line("Opened", role, START_NS)) for role in peers]
-    lines += [(START_NS, _line("Opened", bench.role, START_NS))]
+    lines += [(START_NS, _line("Opened", role, START_NS)) for role in sorted(bench.roles)]
     at_ns = START_NS + SETTLE_NS
     if scenario.opening:
         for name, role, args in opening_commands(scenario.opening):
@@ -101,7 +101,7 @@ def _talk(peers: Mapping[str, Peer], deeds: list[Deed], until_ns: int) -> Iterat
                     plugged[action.value] = True
                     yield at, _line("Opened", action.value, at)
                 case _:
-                    pass  # a button or the encoder's plug: among the edges
+                    pass  # a button, or the plug of a device on lines: among the edges
         for role, peer in peers.items():
             peer.tick(now)
             said = peer.take_output()

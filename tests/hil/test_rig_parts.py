@@ -159,10 +159,10 @@ def test_an_unknown_table_or_an_unsuitable_play_is_refused_in_words() -> None:
     with pytest.raises(ScenarioError, match=r"no table 'x'; config/tables has: .*roue-de-la-chance"):
         tables.table("x")
     roue, rf = Bench(tables.table("roue-de-la-chance")), Bench(tables.table("roulette-francaise"))
-    with pytest.raises(ScenarioError, match="throw is for a cylinder"):
+    with pytest.raises(ScenarioError, match="throw is not for this table's vertical wheel: spin, drawn, hand"):
         roue.play(Play(kind="throw"), 0)
     for kind in ("spin", "drawn"):
-        with pytest.raises(ScenarioError, match="is for the vertical wheel"):
+        with pytest.raises(ScenarioError, match="is not for this table's cylinder: throw, hand"):
             rf.play(Play(kind=kind, how={"direction": "cw", "counts": 1}), 0)
     late = Action(at="touched", ms=0, verb="press", value="coup_nul")
     with pytest.raises(ScenarioError, match="moments did not come in this play: touched"):
@@ -181,8 +181,11 @@ def test_an_unknown_table_or_an_unsuitable_play_is_refused_in_words() -> None:
         peers_for(table, 0, 0)
     with pytest.raises(ScenarioError, match="no keypad"):
         keypad_of({})
-    with pytest.raises(ScenarioError, match="one wheel encoder"):
-        Bench({"devices": {}})
+    table["devices"]["second"] = table["devices"]["wheel"]
+    with pytest.raises(ScenarioError, match="tables with one encoder, this one has: wheel, second"):
+        Bench(table)
+    with pytest.raises(ScenarioError, match="nothing that draws craps; games: roue_de_la_chance, "):
+        Bench({"game": "craps"})
 
 
 def result(key: Signer, number: int, before: str, **more: Any) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 from controller.replay import replay
 from controller.replay import write as lines
 from hil import tables, virtual
+from hil.apparatus.wheel import Wheel
 from hil.bench import Bench
 from hil.expect import differences, read_expected
 from hil.scenario import Scenario, all_scenarios, load
@@ -40,8 +41,9 @@ def test_the_wheel_is_told_as_the_physics_made_it(name: str, tmp_path: Path) -> 
     truth = []
     for play in scenario.plays:
         bench.play(play, bench.moved_ns)
-        assert bench.spun is not None
-        truth.append((bench.spun.travel * 2400 / 6.283185307179586, bench.spun.gap))
+        assert isinstance(bench.apparatus, Wheel)
+        assert bench.apparatus.spun is not None
+        truth.append((bench.apparatus.spun.travel * 2400 / 6.283185307179586, bench.apparatus.spun.gap))
     ended = [line for line in decide(scenario, tmp_path) if line["out"] == "CoupEnded" and line["kind"] == "first"]
     assert len(ended) == len(truth)
     for told, (counts, gap) in zip(ended, truth, strict=True):

@@ -1,0 +1,122 @@
+"""The cylinder of a roulette: it turns from coup to coup, and a ball is thrown against its sense."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from hil.apparatus.base import Apparatus, Drawn
+from hil.devices.encoder import SECOND
+from hil.devices.lines import Pulse
+from hil.physics.motion import TURN, move_by_hand
+from hil.physics.roulette import Rotor, throw_ball
+from hil.scenario import ScenarioError
+
+NO_MORE_BETS_S = 1.43
+"""The in-wheel sensor calls no more bets when a lap of the ball takes this long (maker's default, 2920/2048 s)."""
+READY_AFTER_S = 2.0
+"""The sensor shows the number this long before it waits for the next ball."""
+
+
+class Cylinder(Apparatus):
+    """`throw`, `hand`; an encoder on the rotor, an in-wheel sensor that gets cues."""
+
+    what = "cylinder"
+
+    def __init__(self, table: Mapping[str, Any], rng: Random, *, seed: int, noise: str) -> None:
+        super().__init__(table, rng, seed=seed, noise=noise)
+        self.rotor = Rotor(angle=self.half_count)
+        self.pockets: tuple[int | str, ...] = tuple(table["options"]["cylindre"])
+        """Numbers, clockwise from the index mark."""
+        self.kinds |= {"throw": self.throw, "hand": self.by_hand}
+
+    @property
+    def angle(self) -> float:
+        """Of the rotor."""
+        return self.rotor.angle
+
+    @property
+    def direction(self) -> str:
+        """Sense in which the rotor turns now (its last one when it rests)."""
+        other = "ccw" if self.rises == "cw" else "cw"
+        return self.rises if self.rotor.speed >= 0 else other
+
+    @property
+    def rpm(self) -> float:
+        """Speed of the rotor in turns a minute."""
+        return abs(self.rotor.speed) * 60 / TURN
+
+    def run_on(self, drawn: Drawn, until_s: float) -> None:
+        """The rotor runs on."""
+        if drawn.motion.ends < until_s:
+            self.rotor.coast(drawn.motion, drawn.motion.ends, until_s)
+
+    def coast(self, start_ns: int, until_ns: int) -> dict[str, list[Pulse]]:
+        """The rotor runs on."""
+        drawn = self.nothing({})
+        self.run_on(drawn, (until_ns - start_ns) / SECOND)
+        return self.sensed(drawn, start_ns)
+
+    def by_hand(self, how: Mapping[str, Any]) -> Drawn:
+        """The rotor held all the way."""
+        motion = self.at_rest()
+        move_by_hand(motion, self.angle, self.radians(how["direction"], how["counts"]), how["ms"] / 1000)
+        self.rotor.place(motion.angles[-1])
+        return Drawn({"start": 0.0, "released": motion.ends}, motion)
+
+    def throw(self, how: Mapping[str, Any]) -> Drawn:
+        """The rotor actuated where the scenario says so, then the ball."""
+        drawn = self.nothing({})
+        motion, moments = drawn.motion, drawn.moments
+        released = 0.3
+        if rotor := how.get("rotor"):
+            self.rotor.coast(motion, 0.0, released)
+            released = self.rotor.actuate(
+                motion, released, self.sense(rotor["direction"]), float(rotor.get("speed", 2.2))
+            )
+        moments["released"] = released
+        drawn.cues.append((released, {"what": "rotor", "rpm": self.rpm, "rotor": self.direction}))
+        ball = how.get("ball", {})
+        with_rotor = bool(ball.get("with_rotor"))
+        turning = 1 if self.rotor.speed >= 0 else -1
+        throw = throw_ball(float(ball.get("speed", 5.5)), turning if with_rotor else -turning, self.rng)
+        thrown = moments["thrown"] = released + 0.8
+        ends = how["picked_up_ms"] / 1000 if "picked_up_ms" in how else math.inf
+        truth = {
+            "seen": throw.first_lap_s,
+            "drop_due": throw.lap_slower_than(NO_MORE_BETS_S),
+            "dropped": throw.dropped_s,
+            "settled": throw.settled_s,
+            "read": throw.settled_s + TURN / max(0.5, abs(self.rotor.speed)),
+        }
+        moments |= {name: thrown + time for name, time in truth.items() if time < ends}
+        number = how.get("number", self.rng.choice(self.pockets))
+        if number not in self.pockets:
+            raise ScenarioError(f"throw.number {number!r}: this cylinder has no such pocket")
+        drawn.number = number
+        drawn.cues += _as_sensed(how, moments, number, with_rotor=with_rotor)
+        if ends < math.inf:
+            drawn.cues.append((thrown + ends, {"what": "lifted"}))
+        return drawn
+
+
+def _as_sensed(
+    how: Mapping[str, Any], moments: Mapping[str, float], number: int | str, *, with_rotor: bool
+) -> list[tuple[float, dict[str, Any]]]:
+    """What the in-wheel sensor sees of a throw; `sensor = { misses = ["number"], reads = 18 }` are its errors."""
+    sensor = how.get("sensor", {})
+    misses, reads = sensor.get("misses", ()), sensor.get("reads", number)
+    cues: list[tuple[float, dict[str, Any]]] = []
+    if "seen" in moments and "ball" not in misses:
+        cues.append((moments["seen"], {"what": "ball", "flags": 2 if with_rotor else 0}))
+    if "drop_due" in moments and "slow" not in misses:
+        cues.append((moments["drop_due"], {"what": "slow"}))
+    if "read" in moments:
+        missed = "number" in misses
+        if not missed:
+            cues.append((moments["read"], {"what": "number", "number": reads}))
+        ready = {"what": "ready", "number": reads if missed else None}
+        cues.append((moments["read"] + READY_AFTER_S, ready))
+    return cues
