@@ -7,6 +7,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from msgspec import UNSET
+
 from controller import wire
 from controller.clock import Clock
 from controller.commands import COMMANDS, Authorised
@@ -39,11 +41,12 @@ class Sample(Protocol):
 
 
 class Refuse(Exception):  # noqa: N818
-    """A command cannot be carried out; the text says why."""
+    """A command cannot be carried out; the text says why, the requirement names the text of law where it is that."""
 
-    def __init__(self, why: str, code: wire.Code = "rejected") -> None:
+    def __init__(self, why: str, code: wire.Code = "rejected", requirement: str = "") -> None:
         super().__init__(why)
         self.code: wire.Code = code
+        self.requirement = requirement
 
 
 class Orders:
@@ -92,7 +95,13 @@ class Orders:
             else:
                 said, data = await self._own[command.name](command)
         except Refuse as refused:
-            return wire.Reply(id=command.id, ok=False, code=refused.code, text=str(refused))
+            return wire.Reply(
+                id=command.id,
+                ok=False,
+                code=refused.code,
+                text=str(refused),
+                requirement=refused.requirement or UNSET,
+            )
         except TimeoutError:
             return wire.Reply(id=command.id, ok=False, code="busy", text=text("cmd_pas_encore_ecrite"))
         return wire.Reply(id=command.id, ok=True, code="ok", text=said, data=data)
@@ -108,7 +117,8 @@ class Orders:
             decisions = await self._sequencer.ask(fact)
         for decision in decisions:
             if isinstance(decision, Refused):
-                raise Refuse(decision.text, "malformed" if decision.code in FORM else "rejected")
+                code: wire.Code = "malformed" if decision.code in FORM else "rejected"
+                raise Refuse(decision.text, code, decision.requirement)
         return decisions
 
     async def _written(self) -> None:

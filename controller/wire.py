@@ -334,6 +334,8 @@ class Reply(Message, kw_only=True, frozen=True):
     ok: bool
     code: Code
     text: str
+    requirement: str | UnsetType = UNSET
+    """What the text of law wants instead, where it is the law that refuses."""
     data: dict[str, Any] = {}
 
 

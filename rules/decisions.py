@@ -243,6 +243,8 @@ class Refused(Decision):
     command: str
     code: str
     text: str
+    requirement: str = ""
+    """What the text of law wants instead; empty where it has no part in the refusal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,7 +101,7 @@ def missing_refusal(missing: list[Needed]) -> Refusal:
 
 def refuse(desk: Desk, command: str, refusal: Refusal) -> None:
     """Answer a command with a refusal of the law."""
-    desk.say(Refused(command=command, code=refusal.code, text=refusal.text))
+    desk.say(Refused(command=command, code=refusal.code, text=refusal.text, requirement=refusal.requirement))
 
 
 def open_table(desk: Desk, command: Commanded) -> None:

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rules import orders, seance, stakes, verdict
-from rules.bets import Layout
+from rules.bets import Layout, Refusal
 from rules.decisions import (
     CancelTimer,
     Decision,
     Ignored,
     Phase,
-    Refused,
     SetTimer,
     Severity,
     StakeRefused,
@@ -418,7 +417,8 @@ def answer_for(desk: Desk, command: Commanded, decisions: list[Decision]) -> Non
     """Who told a fact by command must hear when it was refused or changed nothing."""
     for decision in decisions:
         if isinstance(decision, StakeRefused):
-            desk.say(Refused(command=command.name, code=decision.code, text=decision.text))
+            refusal = Refusal(code=decision.code, requirement=decision.requirement, text=decision.text)
+            seance.refuse(desk, command.name, refusal)
             return
     whys = [decision.why for decision in decisions if isinstance(decision, Ignored)]
     if whys and len(whys) == len(decisions):

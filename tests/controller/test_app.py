@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from controller import supervisor
 from controller.app import App
@@ -217,6 +218,21 @@ async def test_a_command_while_too_much_waits_is_answered_busy(
         assert (reply.code, reply.ok) == ("busy", False)
         assert "pas encore écrite" in reply.text
         monkeypatch.undo()
+
+
+async def test_the_law_refuses_a_command_with_its_requirement(tmp_path: Path, manager: socket.socket) -> None:
+    from controller.commands import Authorised
+
+    async with living(config(tmp_path), manager) as app:
+
+        async def order(name: str, **args: object) -> tuple[str, object, object]:
+            asked = Authorised(id="1", name=name, by="x", role="comite", args=args, via="local:x")
+            told = to_builtins(await app._commands._execute(asked))
+            return told["code"], told.get("requirement"), told["text"]
+
+        sentence = "Attestation manquante : verification (comite + croupier)"
+        assert await order("open") == ("rejected", "R-RC-06", sentence)
+        assert await order("close") == ("rejected", None, "La table est déjà fermée")
 
 
 async def test_a_flight_record_that_cannot_be_written_is_refused_with_its_reason(
