@@ -243,8 +243,9 @@ class Game:
     """options -> layout of one tableau."""
     limits: Callable[[Layout, House, int, Mapping[str, int]], Limits | Refusal]
     """layout, house, minimum in force (cents), maxima asked for by bet type (empty: the text's) -> limits."""
-    minimum_change: Literal["seance", "reopen"]
-    """When the minimum may change after the opening: at the next seance only, or by closing and reopening."""
+    minimum_change: tuple[Literal["seance", "reopen"], str]
+    """When the minimum may change after the opening, at the next seance only or by closing and reopening, and the
+    requirement that says so."""
     needs: Callable[[House, Mapping[str, object]], tuple[Needed, ...]]
     """house, public options in force -> the attestations that this table needs (`always` where nothing decides)."""
     public_options: frozenset[str] = frozenset()

@@ -80,10 +80,11 @@ def limits_asked(desk: Desk, command: Commanded) -> Limits | Refusal:
     asked = desk.game.limits(desk.layout, desk.house, minimum, maxima)
     if isinstance(asked, Refusal) or not state.seance_open or state.limits is None or asked == state.limits:
         return asked
-    if desk.game.minimum_change == "seance":
-        return Refusal(code="minimum_fige", requirement="R-GEN-03", text=text("minimum_fige"))
+    when, requirement = desk.game.minimum_change
+    if when == "seance":
+        return Refusal(code="minimum_fige", requirement=requirement, text=text("minimum_fige"))
     if state.phase not in CLOSED:
-        return Refusal(code="fermer_d_abord", requirement="R-GEN-03", text=text("fermer_d_abord"))
+        return Refusal(code="fermer_d_abord", requirement=requirement, text=text("fermer_d_abord"))
     if missing := unsigned(desk, "reopen"):
         return missing_refusal(missing)
     return asked

@@ -349,7 +349,7 @@ GAME: Final = Game(
     phases=frozenset(Phase) - {Phase.CHOIX},
     layout=layout,
     limits=limits,
-    minimum_change="seance",
+    minimum_change=("seance", "R-RC-19"),
     needs=always(Needed(what="verification", roles=("comite", "croupier"), when="open", requirement="R-RC-06")),
     hear=hear,
     check=check,

@@ -176,7 +176,7 @@ def test_the_minimum_changes_in_mid_seance_only_by_closing_with_a_new_encaisse()
 
 
 def test_a_frozen_minimum_waits_for_the_next_seance() -> None:
-    game = Play(Table(replace(TOY, minimum_change="seance"), HOUSE))
+    game = Play(Table(replace(TOY, minimum_change=("seance", "R-TOY")), HOUSE))
     game.command("limits", minimum_cents=300)
     assert game.codes() == ["limites"]
     game.command("attest", what="verification")

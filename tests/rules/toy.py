@@ -170,7 +170,7 @@ TOY = Game(
     most_players=(12, "R-RC-02"),
     layout=layout,
     limits=limits,
-    minimum_change="reopen",
+    minimum_change=("reopen", "R-GEN-03"),
     needs=always(
         Needed(what="verification", roles=("comite", "croupier"), when="open", requirement="T-7"),
         Needed(what="couvercle", roles=("chef",), when="close", requirement="T-8"),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from rules.bets import Layout
 from rules.cases import Case
 from rules.decisions import Phase, Severity
-from rules.game import Found, Game, always
+from rules.game import Found, Game, Needed, always
 from rules.games.roulette import draw, payment, tapis
 from rules.games.roulette.variants import VARIANTS, Variant, ZeroRule
 from rules.wheel import CALL_TIMER, LAMPS, WheelCoup
@@ -18,6 +18,7 @@ from rules.wheel import CALL_TIMER, LAMPS, WheelCoup
 def game(variant: Variant) -> Game:
     """A roulette as a value."""
     lay = tapis.layout(variant)
+    encaisse = Needed(what="encaisse", roles=("comite",), when="reopen", requirement=variant.reopening)
     choice = variant.zero_rule is ZeroRule.CHOIX
 
     def layout(options: Any) -> Layout:
@@ -38,8 +39,8 @@ def game(variant: Variant) -> Game:
         phases=frozenset(Phase) - (frozenset() if choice else {Phase.CHOIX}),
         layout=layout,
         limits=payment.limits,
-        minimum_change="reopen",
-        needs=always(*variant.needs),
+        minimum_change=("reopen", variant.reopening),
+        needs=always(*variant.needs, encaisse),
         hear=partial(draw.hear, variant),
         check=partial(payment.check, variant),
         offers=partial(payment.offers, variant),

@@ -124,6 +124,9 @@ class Variant:
     combinations: str
     """Requirement that no other bet exists."""
     needs: tuple[Needed, ...]
+    """Attestations beside that of a new encaisse."""
+    reopening: str
+    """Requirement that the minimum changes by closing and reopening, with a new encaisse (article 53)."""
     most_tableaux: tuple[int, str]
     most_players: tuple[int, str] | None = None
 
@@ -148,7 +151,6 @@ def kinds(limit: Mapping[str, str], rows: tuple[tuple[str, Fraction | int, int, 
 
 
 HALF: Final = Fraction(1, 2)
-REOPENING: Final = Needed(what="encaisse", roles=("comite",), when="reopen", requirement="R-GEN-03")
 FRENCH_ZERO: Final[tuple[tuple[str, On], ...]] = (
     ("cheval", (0, 1)),
     ("cheval", (0, 2)),
@@ -193,10 +195,8 @@ FRANCAISE: Final = Variant(
     relaunch="R-RF-10",
     result="R-RF-13",
     combinations="R-RF-23",
-    needs=(
-        Needed(what="couvercle", roles=("chef",), when="close", requirement="R-RF-03"),
-        Needed(what="encaisse", roles=("comite",), when="reopen", requirement="R-RF-34"),
-    ),
+    needs=(Needed(what="couvercle", roles=("chef",), when="close", requirement="R-RF-03"),),
+    reopening="R-RF-34",
     most_tableaux=(2, "R-RF-04"),
 )
 
@@ -247,7 +247,8 @@ AMERICAINE: Final = Variant(
     relaunch="R-RA-08",
     result="R-RA-10",
     combinations="R-RA-20",
-    needs=(REOPENING,),
+    needs=(),
+    reopening="R-RA-26",
     most_tableaux=(2, "R-RA-03"),
     most_players=(7, "R-RA-03"),
 )
@@ -296,8 +297,8 @@ ANGLAISE: Final = Variant(
     needs=(
         Needed(what="couvercle", roles=("chef",), when="close", requirement="R-AN-01"),
         Needed(what="series", roles=("chef",), when="open", requirement="R-AN-09"),
-        REOPENING,
     ),
+    reopening="R-AN-30",
     most_tableaux=(2, "R-AN-06"),
     most_players=(8, "R-AN-06"),
 )
