@@ -12,7 +12,9 @@ from random import Random
 from typing import Any
 
 from hil.apparatus.base import Apparatus, Drawn, Levels, on_the_clock
+from hil.apparatus.basin import Basin
 from hil.apparatus.cylinder import Cylinder
+from hil.apparatus.plate import Plate
 from hil.apparatus.wheel import Wheel
 from hil.devices.buttons import contact
 from hil.devices.encoder import SECOND, cut_cable
@@ -25,6 +27,8 @@ APPARATUS: Mapping[str, type[Apparatus]] = {
     "roulette_francaise": Cylinder,
     "roulette_americaine": Cylinder,
     "roulette_anglaise": Cylinder,
+    "boule": Basin,
+    "vingt_trois": Plate,
 }
 """What draws, by game."""
 

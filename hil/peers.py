@@ -60,7 +60,8 @@ def type_in(keypad: Keypad, verb: str, value: Any, at_ns: int) -> None:
         case "confirm" if value is True:
             keypad.announce(at_ns, "confirme")
         case "confirm" | "result":
-            keypad.result(at_ns, value)
+            number, *cell = str(value).split()
+            keypad.result(at_ns, number, *map(int, cell))
         case _:
             raise ScenarioError(f"a keypad cannot {verb}")
 

@@ -15,9 +15,11 @@
 
     [[play]]                            one handling of the apparatus, in order
     spin  = { direction, speed, wind_up, push_ms, first_share, touch = [...] }     the vertical wheel, by its physics
+    spin  = { direction, speed, push_ms, number | cell }                           the plate, with its ball
     drawn = { direction, counts, push_ms }                                         the vertical wheel, exactly so far
     hand  = { direction, counts, ms }                                              anything that turns, held all the way
     throw = { rotor = { direction, speed }, ball = { speed, with_rotor }, number, picked_up_ms, sensor = {...} }
+    throw = { ball = { speed }, number | cell, picked_up_ms }                      the ball of a basin
     do    = [ { at = "released", ms = 400, press = "rien_ne_va_plus" }, ... ]      what people do meanwhile
     pause_ms = 3000                     quiet after the last movement
 
@@ -40,14 +42,14 @@ from hil.devices.encoder import LEVELS
 from hil.physics.wheel import Touch
 
 MOMENTS: Mapping[str, tuple[str, ...]] = {
-    "spin": ("start", "pushed", "released", "touched", "rest"),
+    "spin": ("start", "pushed", "released", "touched", "settled", "rest", "read"),
     "drawn": ("start", "pushed", "released", "rest"),
     "hand": ("start", "released"),
     "throw": ("start", "released", "thrown", "seen", "drop_due", "dropped", "settled", "read"),
     "": ("start",),
 }
 """Moments by kind of play: a hand begins to push, lets go, a touch begins, the thing rests; the ball is thrown, seen by
-the sensor, slow enough to be about to drop, off the rim, at rest in its pocket, and read."""
+the sensor, slow enough to be about to drop, off the rim, at rest in its pocket, cup or cell, and read."""
 
 Direction = Literal["cw", "ccw"]
 Milliseconds = Annotated[int, Meta(ge=0, le=600_000)]
@@ -55,6 +57,7 @@ Speed = Annotated[float, Meta(gt=0, le=30)]
 """Radians a second."""
 Share = Annotated[float, Meta(ge=0, le=1)]
 Pocket = Annotated[int, Meta(ge=0, le=36)] | Literal["00"]
+Cell = Annotated[int, Meta(ge=0, le=63)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Person = Literal["comite", "chef", "croupier", "technicien"]
 
@@ -74,7 +77,7 @@ class Force(Form):
 
 
 class Spin(Form):
-    """The vertical wheel, by its physics."""
+    """The vertical wheel, or the plate with its ball, by its physics."""
 
     direction: Direction
     speed: Speed
@@ -82,6 +85,8 @@ class Spin(Form):
     push_ms: Milliseconds = 700
     first_share: Share = 1.0
     touch: list[Force] = []
+    number: Annotated[int, Meta(ge=1, le=14)] | UnsetType = UNSET
+    cell: Cell | UnsetType = UNSET
 
 
 class Drawn(Form):
@@ -127,6 +132,7 @@ class Throw(Form):
     rotor: Actuated | UnsetType = UNSET
     ball: Ball | UnsetType = UNSET
     number: Pocket | UnsetType = UNSET
+    cell: Cell | UnsetType = UNSET
     picked_up_ms: Milliseconds | UnsetType = UNSET
     sensor: Sensed | UnsetType = UNSET
 

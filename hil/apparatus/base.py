@@ -6,7 +6,7 @@ puts them on the clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -32,7 +32,7 @@ class Drawn:
     cues: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
     """What a sensor on a serial line sees (`hil.bench.Cue`)."""
     number: int | str | None = None
-    """Where the ball lies in truth."""
+    """Where the ball lies in truth, as the croupier types it: a number, or `"7 12"`, number and cell."""
 
 
 class Apparatus:
@@ -107,6 +107,16 @@ class Apparatus:
     def half_count(self) -> float:
         """Where a new apparatus stands: between two edges."""
         return TURN / self.counts / 2
+
+
+def cell_wanted(how: Mapping[str, Any], numbers: Sequence[int], what: str) -> int | None:
+    """The cell in which a play wants the ball: `cell` itself, or the first with its `number`; None = left to chance."""
+    cell, number = how.get("cell"), how.get("number")
+    if cell is None and number is not None:
+        cell = numbers.index(number) if number in numbers else -1
+    if cell is not None and not (0 <= cell < len(numbers) and number in (None, numbers[cell])):
+        raise ScenarioError(f"number {number!r}, cell {cell!r}: this {what} has no such cell")
+    return cell
 
 
 def on_the_clock(start_ns: int, seconds: float) -> int:

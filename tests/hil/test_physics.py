@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from random import Random
-from statistics import median
+from statistics import median, quantiles
 
 import pytest
 
+from hil.physics.basin import roll_ball
 from hil.physics.motion import TURN, Motion, drawn_spin
+from hil.physics.plate import Plate
 from hil.physics.roulette import Rotor, throw_ball
 from hil.physics.wheel import FortuneWheel, Launch, Spin, Touch
 
@@ -119,3 +122,37 @@ def test_the_rotor_runs_down_slowly_and_turns_back_when_the_hand_says_so() -> No
     assert rotor.speed < -2.3
     assert motion.angles[-1] < forward
     assert list(motion.times) == sorted(motion.times)
+
+
+def test_a_ball_in_the_basin_rolls_for_five_to_sixteen_seconds_and_calls_at_two_to_ten_cups() -> None:
+    rng = Random(5)
+    rolls = [roll_ball(18, rng.uniform(2.2, 4.0) / 0.72, 1, rng) for _ in range(1000)]
+    rest, called = (
+        quantiles([roll.settled_s for roll in rolls], n=100),
+        quantiles([len({visit.cell for visit in roll.visits}) for roll in rolls], n=100),
+    )
+    assert [rest[0], rest[49], rest[98]] == pytest.approx([4.9, 9.6, 16], rel=0.1)
+    assert (called[0], called[98]) == pytest.approx((2, 10), abs=1.5)
+    for roll in rolls:
+        assert roll.dropped_s == roll.rim.ends < roll.visits[0].begins
+        assert all(before.ends < after.begins for before, after in pairwise(roll.visits))
+        assert roll.visits[-1].ends == math.inf
+
+
+def test_a_wanted_cup_is_the_same_roll_in_a_turned_basin() -> None:
+    free, wanted = (roll_ball(18, 3.3, 1, Random(2), cell=cell) for cell in (None, 4))
+    assert (wanted.cell, wanted.settled_s) == (4, free.settled_s)
+    assert {(b.cell - a.cell) % 18 for a, b in zip(free.visits, wanted.visits, strict=True)} == {(4 - free.cell) % 18}
+
+
+def test_a_plate_whirls_and_has_its_ball_in_a_cell_after_some_fifteen_seconds() -> None:
+    rng, plate = Random(3), Plate()
+    for n in range(200):
+        sense, before = (-1) ** n, plate.angle
+        whirl = plate.whirl(sense, rng.uniform(6, 14), rng, cell=n % 27)
+        assert 9 < whirl.rest_s < 19
+        assert 8 < whirl.settled_s < whirl.rest_s + 4
+        assert 2.5 < sense * (plate.angle - before) / TURN < 10
+        assert whirl.visits[-1].cell == n % 27
+        speed = (whirl.motion.at(whirl.released_s + 0.01) - whirl.motion.at(whirl.released_s)) / 0.01
+        assert 5.9 < sense * speed < 14

@@ -188,6 +188,49 @@ def test_an_unknown_table_or_an_unsuitable_play_is_refused_in_words() -> None:
         Bench({"game": "craps"})
 
 
+BOULE = {
+    "game": "boule",
+    "devices": {"console": {"family": "console"}},
+    "options": {"cuvettes": [1, 2, 3, 4, 5, 6, 7, 8, 9] * 2},
+}
+VINGT_TROIS = {
+    "game": "vingt_trois",
+    "devices": {"wheel": {"family": "encoder", "chip": "header", "counts_per_turn": 2000, "direction": "ccw"}},
+    "options": {"plateau": [[n % 14 + 1, "rouge"] for n in range(27)]},
+}
+SEEN = Action(at="read", ms=500, verb="result", value="seen")
+
+
+@pytest.mark.parametrize(("how", "numbers"), [({}, range(1, 10)), ({"number": 7}, [7]), ({"cell": 12}, [4])])
+def test_a_basin_without_sensors_has_a_ball_that_a_croupier_reads(how: dict[str, Any], numbers: list[int]) -> None:
+    bench = Bench(BOULE)
+    script = bench.play(Play(kind="throw", how=how, actions=(SEEN,)), SECOND)
+    assert not (script.pulses or script.cues or bench.roles)
+    assert script.deeds[0].action.value in numbers
+    assert list(script.moments) == ["start", "thrown", "dropped", "settled", "read"]
+    assert not Bench(BOULE).coast(9 * SECOND)
+    lifted = Bench(BOULE).play(Play(kind="throw", how={**how, "picked_up_ms": 1500}), SECOND)
+    assert list(lifted.moments) == ["start", "thrown"]
+
+
+def test_a_plate_turns_the_way_it_is_pushed_and_its_ball_lies_in_a_cell() -> None:
+    bench = Bench(VINGT_TROIS)
+    how = {"direction": "cw", "speed": 8.0, "cell": 12}
+    script = bench.play(Play(kind="spin", how=how, actions=(SEEN,)), SECOND)
+    assert script.deeds[0].action.value == "13 12"
+    assert bench.apparatus.angle < -6, "an encoder that rises with ccw falls"
+    assert len({pulse.line for pulse in script.pulses}) == 3
+    before = bench.apparatus.angle
+    bench.play(Play(kind="hand", how={"direction": "ccw", "counts": 500, "ms": 900}), script.ends_ns)
+    assert bench.apparatus.angle == pytest.approx(before + 1.5708, abs=1e-3)
+
+
+@pytest.mark.parametrize("how", [{"number": 0}, {"cell": 18}, {"number": 2, "cell": 0}])
+def test_a_cell_that_is_not_there_is_refused(how: dict[str, Any]) -> None:
+    with pytest.raises(ScenarioError, match="this basin has no such cell"):
+        Bench(BOULE).play(Play(kind="throw", how=how), SECOND)
+
+
 def result(key: Signer, number: int, before: str, **more: Any) -> bytes:
     body = {"id": f"e/{number}", "result_no": number, "prev_hash": before, "status": "valid", **more}
     digest = hashlib.sha256(before.encode() + b"\n" + canonical(body)).digest()
