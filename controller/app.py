@@ -180,6 +180,7 @@ class App:
             folder=self._folder,
             free_bytes_min=free_bytes_min,
             clock=clock,
+            faults=self._instruments.faults,
             alarm=self._standing.alarm,
             clear=self._standing.clear,
             note=self._sequencer.note,

@@ -110,9 +110,11 @@ class ReplayArgs(Message, kw_only=True, frozen=True):
 
 
 class DiagArgs(Message, kw_only=True, frozen=True):
-    """`diag`: samples of a device, for how long and how often."""
+    """`diag`: samples of a device, for how long and how often; or what to `ask` it, with a value where it takes one."""
 
     role: Word
+    ask: Word | UnsetType = UNSET
+    value: Value | UnsetType = UNSET
     seconds: Annotated[int, Meta(ge=1, le=300)] = 10
     every_ms: Annotated[int, Meta(ge=100, le=10_000)] = 200
 
@@ -123,8 +125,16 @@ class DeviceArgs(Message, kw_only=True, frozen=True):
     role: Word
 
 
+class CalibrateArgs(Message, kw_only=True, frozen=True):
+    """`calibrate`: what a device, or all, have learned; or an `order` to one, with a value where it takes one."""
+
+    role: Word | UnsetType = UNSET
+    order: Word | UnsetType = UNSET
+    value: Value | UnsetType = UNSET
+
+
 class DevicesArgs(Message, kw_only=True, frozen=True):
-    """`selftest`, `calibrate`, `reset_counters`: one device, or all."""
+    """`selftest`, `reset_counters`: one device, or all."""
 
     role: Word | UnsetType = UNSET
 

@@ -93,7 +93,7 @@ COMMANDS: Final[Mapping[str, Right]] = {
     "health": Right(ANY, law=False, asks=True),
     "diag": Right((TECHNICIEN,), law=False, args=arguments.DiagArgs),
     "selftest": Right((TECHNICIEN,), law=False, args=arguments.DevicesArgs),
-    "calibrate": Right((TECHNICIEN,), law=False, args=arguments.DevicesArgs),
+    "calibrate": Right((TECHNICIEN,), law=False, args=arguments.CalibrateArgs),
     "reopen": Right((TECHNICIEN,), law=False, args=arguments.DeviceArgs),
     "record": Right((TECHNICIEN,), law=False),
     "reset_counters": Right((TECHNICIEN,), law=False, args=arguments.DevicesArgs),

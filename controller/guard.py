@@ -1,4 +1,4 @@
-"""Looks every few seconds at what surrounds the daemon: disk, supply, wall clock; alarms come and go by themselves."""
+"""Looks every few seconds at what surrounds the daemon: disk, supply, wall clock, devices; its alarms come and go."""
 
 from __future__ import annotations
 
@@ -34,14 +34,16 @@ class Guard:
         folder: Path,
         free_bytes_min: int,
         clock: Clock,
+        faults: Callable[[], Mapping[str, str]],
         alarm: Callable[[str, str, str], None],
         clear: Callable[[str], None],
         note: Note,
         beat: Callable[[], None],
         root: Path = Path("/"),
     ) -> None:
+        """`faults` says what a person must mend, by device (`Instruments.faults`)."""
         self._folder, self._free_bytes_min, self._root = folder, free_bytes_min, root
-        self._clock = clock
+        self._clock, self._faults = clock, faults
         self._alarm, self._clear, self._note, self._beat = alarm, clear, note, beat
         self._offset_ms: int | None = None
         self._wrong: set[str] = set()
@@ -70,6 +72,12 @@ class Guard:
         full = isinstance(free, int) and free < self._free_bytes_min + spare
         self._is("state:disk", full, "disque_plein", free=free, least=self._free_bytes_min)
         self._is("supply", cpu["undervoltage"] is True, "sous_tension")
+        for role, fault in self._faults().items():
+            name = f"device:{role}:fault"
+            if fault:  # another fault than before is news
+                self._alarm(name, "appareil_en_defaut", text("appareil_en_defaut", device=role, fault=fault))
+            else:
+                self._clear(name)
         self._wall_clock()
 
     def _is(self, name: str, wrong: bool, code: str, **values: object) -> None:

@@ -15,7 +15,7 @@ from controller.clock import Clock
 from controller.config import Config, Device
 from controller.flight import Flight
 from controller.intake import Intake
-from drivers.base import Emit
+from drivers.base import Answer, Emit
 from drivers.outputs import Lamps
 from drivers.ports.chip import EdgeDevice, LineChip
 from drivers.ports.lines import OutputSpec
@@ -131,6 +131,7 @@ class Instruments:
         lost, port = gauges.pop("lost", None), self._port(role)
         last_ns = gauges.pop("last_fact_ns", None)
         advice = gauges.pop("advice", None)
+        gauges.pop("fault", None)
         text = "; ".join(str(part) for part in (lost, port, advice) if part)
         doubtful = advice or gauges.get("link") == "bad"
         return wire.Device(
@@ -139,6 +140,10 @@ class Instruments:
             text=text or UNSET,
             counters={name: self._counted(role, name, value) for name, value in gauges.items()},
         )
+
+    def faults(self) -> dict[str, str]:
+        """What a person must mend, by role; empty where a device is well or only lost."""
+        return {role: str(decoder.health().get("fault") or "") for role, decoder in self.decoders.items()}
 
     def _port(self, role: str) -> str:
         """What keeps the device's port from us; empty when nothing does."""
@@ -173,11 +178,21 @@ class Instruments:
             return sample | {"hex": self.intake.reads(role)}
         return sample | {"edges_s": self.intake.edges_s(role, self._clock.mono_ns())}
 
-    def command(self, role: str, name: str, args: Mapping[str, object]) -> str:
-        """A technician's command for the device; raises ValueError when it has none of this name, or is not there."""
+    def asks(self, role: str) -> frozenset[str]:
+        """The commands of a device that change nothing there; raises ValueError when it takes none at all."""
         if role not in self._serials:
             raise ValueError(f"{role} is a device of lines: it takes no commands")
+        names: frozenset[str] = self.decoders[role].asks
+        return names
+
+    async def ask(self, role: str, name: str, args: Mapping[str, object]) -> Answer:
+        """A technician's command for a serial device, and its answer.
+
+        Raises ValueError when it has none of this name, is not there, or does not answer.
+        """
         try:
-            return self._serials[role].command(name, args)
+            return await self._serials[role].ask(name, args)
         except PortError as error:
             raise ValueError(str(error)) from error
+        except TimeoutError as error:
+            raise ValueError(f"{role} does not answer {name}") from error

@@ -20,6 +20,7 @@ from controller.sequencer import Sequencer
 from controller.standing import Standing, plain
 from rules.decisions import Decision, Ignored, Refused
 from rules.facts import Announced, Fact
+from rules.seance import CLOSED
 from rules.words import text
 
 DISK_S: Final = 20.0
@@ -162,6 +163,8 @@ class Orders:
 
     async def _diag(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         role = self._role(command)
+        if "ask" in command.args:
+            return await self._answer(role, command.args["ask"], command, asks=True)
         seconds, every_ms = command.args["seconds"], command.args["every_ms"]
         sent = self._sample(role, lambda: self._instruments.sample(role), seconds, every_ms)
         return "", {"role": role, "seconds": seconds if sent else 0, "now": self._instruments.sample(role)}
@@ -169,11 +172,7 @@ class Orders:
     async def _selftest(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         """A device's own test where it has one; else what the controller finds wrong with itself."""
         if "role" in command.args:
-            role = self._role(command)
-            try:
-                return self._instruments.command(role, "selftest", {}), {"role": role}
-            except ValueError as error:
-                raise Refuse(text("cmd_appareil", role=role, why=error)) from error
+            return await self._answer(self._role(command), "selftest", command)
         health = plain(self._report())
         troubles = [f"{role}: {d['state']}" for role, d in health["devices"].items() if d["state"] in ("lost", "stale")]
         troubles += [f"task {name}: {t['state']}" for name, t in health["tasks"].items() if t["state"] != "running"]
@@ -185,13 +184,33 @@ class Orders:
         return "", {"devices": sorted(health["devices"]), "tasks": sorted(health["tasks"])}
 
     async def _calibrate(self, command: Authorised) -> tuple[str, dict[str, Any]]:
-        """What the devices that learn have learned."""
+        """What the devices that learn have learned; or an order that changes one."""
+        if "order" in command.args:
+            return await self._answer(self._role(command), command.args["order"], command)
         roles = self._roles(command)
         samples = {role: self._instruments.sample(role) for role in roles}
         learned = {role: sample for role, sample in samples.items() if "learned" in sample}
         if not learned:
             raise Refuse(text("cmd_rien_a_calibrer", roles=", ".join(roles)))
         return "", learned
+
+    async def _answer(
+        self, role: str, order: str, command: Authorised, *, asks: bool = False
+    ) -> tuple[str, dict[str, Any]]:
+        """What the device answers; with `asks` only to what changes nothing; the rest while the table does not play."""
+        args = {"value": command.args["value"]} if "value" in command.args else {}
+        try:
+            harmless = self._instruments.asks(role)
+            if asks and order not in harmless:
+                raise Refuse(text("cmd_appareil_change", order=order, role=role, known=", ".join(sorted(harmless))))
+            if order not in harmless and not self._standing.maintenance and self._sequencer.state.phase not in CLOSED:
+                raise Refuse(text("cmd_appareil_en_jeu", order=order, role=role))
+            answer = await self._instruments.ask(role, order, args)
+        except ValueError as error:
+            raise Refuse(text("cmd_appareil", role=role, why=error)) from error
+        if not answer.ok:
+            raise Refuse(text("cmd_appareil", role=role, why=answer.text))
+        return answer.text, {"role": role}
 
     async def _reopen(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         """Close the port of a device and open it anew; devices of lines share that of their chip."""
@@ -226,7 +245,7 @@ class Orders:
 
     def _role(self, command: Authorised) -> str:
         """The device that the command names; raises Refuse naming those that there are."""
-        role: str = command.args["role"]
+        role: str = command.args.get("role", "")
         if role not in self._instruments.decoders:
             raise Refuse(text("cmd_sans_appareil", role=role, known=", ".join(self._instruments.decoders)))
         return role

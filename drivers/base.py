@@ -31,6 +31,23 @@ class Edge(NamedTuple):
     """The kernel's per-line sequence number, from 1; 0 = unknown. A hole means lost edges of this line."""
 
 
+class Asked(NamedTuple):
+    """A technician's command is under way to its device."""
+
+    text: str
+    """What was queued."""
+    answer_s: float = 0.0
+    """How long the device may take to answer; 0 = it does not answer."""
+
+
+class Answer(NamedTuple):
+    """What a device has answered to a technician's command."""
+
+    ok: bool
+    text: str
+    """As it came, and what to do where it is no good."""
+
+
 class Decoder(Protocol):
     """Common part of all decoders. Facts made by `tick` carry the instant at which they were due, not `now_ns`.
 
@@ -67,7 +84,8 @@ class Decoder(Protocol):
     def health(self) -> dict[str, int | str | None]:
         """Counters and flags for `health.devices.<role>`: frames, rejects, gaps, illegal, ...
 
-        Always `lost` (why, or None) and `last_fact_ns`; where a family has them, `link` (`good` or `bad`) and `advice`.
+        Always `lost` (why, or None) and `last_fact_ns`; where a family has them, `link` (`good` or `bad`), and in
+        French `advice` (what to do now) and `fault` (what stays wrong until a person mends it: an alarm).
         """
         ...
 
@@ -98,11 +116,18 @@ class ByteDecoder(Decoder, Protocol):
         """Bytes to be written to the device now (handshake, acknowledgements, commands); empties the buffer."""
         ...
 
-    def command(self, name: str, args: Mapping[str, object]) -> str:
-        """Queue a technician's command for the device (`selftest`, `reset`, ...); the text says what was queued.
+    asks: frozenset[str]
+    """Names of the commands that change nothing at the device: they are allowed while the table plays."""
+
+    def command(self, name: str, args: Mapping[str, object]) -> Asked:
+        """Queue a technician's command for the device (`selftest`, `reset`, ...).
 
         Raises ValueError when the family has no such command.
         """
+        ...
+
+    def take_answer(self) -> Answer | None:
+        """What the device has answered to the last command since; None = nothing yet."""
         ...
 
 

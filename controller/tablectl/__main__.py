@@ -50,13 +50,19 @@ def parser() -> argparse.ArgumentParser:
     command = words.add_parser("cmd", help="give a command: cmd open minimum_cents=500 --key FILE --operator NAME")
     command.add_argument("name", metavar="NAME")
     command.add_argument("args", nargs="*", metavar="KEY=VALUE", help="VALUE as JSON, else as text")
-    diag = words.add_parser("diag", help="live samples of a device")
+    diag = words.add_parser("diag", help="live samples of a device, or its answer: diag wheel_sensor settings")
     diag.add_argument("role", metavar="ROLE")
+    diag.add_argument("ask", nargs="?", metavar="QUESTION", help="a command of the device that changes nothing")
+    diag.add_argument("value", nargs="?", metavar="VALUE")
     diag.add_argument("--seconds", type=int, default=10)
     selftest = words.add_parser("selftest", help="a device's own test, or the controller's")
     selftest.add_argument("role", nargs="?", metavar="ROLE")
-    calibrate = words.add_parser("calibrate", help="what an encoder has learned")
+    calibrate = words.add_parser(
+        "calibrate", help="what devices have learned, or set one: calibrate wheel_sensor mode 1159"
+    )
     calibrate.add_argument("role", nargs="?", metavar="ROLE")
+    calibrate.add_argument("order", nargs="?", metavar="ORDER", help="a command that changes the device: table closed")
+    calibrate.add_argument("value", nargs="?", metavar="VALUE")
     for signed in (command, diag, selftest, calibrate):
         signed.add_argument("--key", type=Path, metavar="FILE", help="private key (`tablectl keygen`); else the kernel")
         signed.add_argument("--key-name", default="", help="its name in the config (default: the file's stem)")

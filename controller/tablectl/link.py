@@ -9,6 +9,9 @@ from typing import Any, Final, NamedTuple, Protocol
 ANSWER_S: Final = 10.0
 """How long an answer may take: longer than a commit on the slowest card."""
 
+SELFTEST_S: Final = 330.0
+"""A wheel may test itself for five minutes before it answers."""
+
 
 class Told(NamedTuple):
     """A message of the table: the address below its base, and its body."""
@@ -28,8 +31,8 @@ class Link(AbstractContextManager["Link"], Protocol):
         """Why nobody answers for the table now, empty when somebody does; raises UnreachableError."""
         ...
 
-    def command(self, envelope: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply to an envelope; raises UnreachableError when none comes."""
+    def command(self, envelope: Mapping[str, Any], answer_s: float = ANSWER_S) -> dict[str, Any]:
+        """The reply to an envelope; raises UnreachableError when none comes in time."""
         ...
 
     def watch(self, *topics: str, seconds: float | None = None) -> Iterator[Told]:

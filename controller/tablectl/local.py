@@ -43,9 +43,9 @@ class Local:
         """Nobody else than the daemon is at the other end."""
         return ""
 
-    def command(self, envelope: Mapping[str, Any]) -> dict[str, Any]:
+    def command(self, envelope: Mapping[str, Any], answer_s: float = ANSWER_S) -> dict[str, Any]:
         """The reply to an envelope."""
-        return self._asked(envelope)
+        return self._asked(envelope, answer_s)
 
     def watch(self, *topics: str, seconds: float | None = None) -> Iterator[Told]:
         """Lines with a topic, until the daemon ends or the time is over."""
@@ -60,7 +60,8 @@ class Local:
             if "topic" in line:
                 yield Told(line["topic"], line["payload"])
 
-    def _asked(self, line: Mapping[str, Any]) -> dict[str, Any]:
+    def _asked(self, line: Mapping[str, Any], answer_s: float = ANSWER_S) -> dict[str, Any]:
+        self._socket.settimeout(answer_s)
         try:
             self._socket.sendall(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             while True:
@@ -68,7 +69,7 @@ class Local:
                 if "topic" not in answer:
                     return answer
         except TimeoutError as error:
-            raise UnreachableError(f"{self._where}: no answer in {ANSWER_S:.0f} s; see its log") from error
+            raise UnreachableError(f"{self._where}: no answer in {answer_s:.0f} s; see its log") from error
         except OSError as error:
             raise UnreachableError(f"{self._where}: {error.strerror or error}") from error
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from controller.config_file import load
 from controller.errors import UnreachableError, UsageError
 from controller.tablectl.envelope import arguments, envelope
-from controller.tablectl.link import Link
+from controller.tablectl.link import ANSWER_S, SELFTEST_S, Link
 
 
 def run(options: argparse.Namespace) -> int:
@@ -115,6 +115,8 @@ def _command(options: argparse.Namespace, link: Link) -> int:
 
 
 def _diag(options: argparse.Namespace, link: Link) -> int:
+    if options.ask:
+        return _instrument(options, link)
     code = _ordered(options, link, "diag", {"role": options.role, "seconds": options.seconds}, quiet=True)
     if code == 0:
         for told in link.watch("diag", seconds=options.seconds):
@@ -124,7 +126,8 @@ def _diag(options: argparse.Namespace, link: Link) -> int:
 
 
 def _instrument(options: argparse.Namespace, link: Link) -> int:
-    return _ordered(options, link, options.word, {"role": options.role} if options.role else {})
+    said = {key: getattr(options, key, None) for key in ("role", "ask", "order", "value")}
+    return _ordered(options, link, options.word, {key: value for key, value in said.items() if value})
 
 
 def _ordered(
@@ -144,7 +147,7 @@ def _ordered(
     )
     if why := link.absent():
         raise UnreachableError(why)
-    reply = link.command(asked)
+    reply = link.command(asked, SELFTEST_S if name == "selftest" else ANSWER_S)
     if not reply["ok"]:
         print(f"{name}: {reply['code']}: {reply['text']}", file=sys.stderr)
         return 1

@@ -73,7 +73,7 @@ class Remote:
         status = self.get("status")
         return f"{self._base} is offline ({status['reason']})" if status.get("state") == "offline" else ""
 
-    def command(self, envelope: Mapping[str, Any]) -> dict[str, Any]:
+    def command(self, envelope: Mapping[str, Any], answer_s: float = ANSWER_S) -> dict[str, Any]:
         """The reply on a topic of our own."""
         properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
         properties.ResponseTopic = self._reply_topic
@@ -82,7 +82,7 @@ class Remote:
         name = envelope["cmd"]["name"]
         payload = json.dumps(envelope, ensure_ascii=False).encode()
         self._client.publish(f"{self._base}/cmd/{name}", payload, qos=1, properties=properties)
-        end = time.monotonic() + ANSWER_S
+        end = time.monotonic() + answer_s
         while (told := self._next(end)) is not None:
             if told.topic == self._reply_topic:
                 return told.body

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from drivers.base import Asked
 from drivers.console.frames import FRAME_MAX, SEQ_MAX, Frame, Scanner, beginning, decode, encode
 from drivers.console.messages import When, fact_of
 from drivers.link import MS, Link
@@ -165,11 +166,13 @@ class Console:
         output, self._output = self._output, b""
         return output
 
-    def command(self, name: str, args: Mapping[str, object]) -> str:
+    asks = frozenset({"show", "who"})
+
+    def command(self, name: str, args: Mapping[str, object]) -> Asked:
         """`show {text}` puts a text on the keypad (empty clears it), `who` asks the device to say who it is."""
         if name == "who" and not args:
             self._send(0, "WHO")
-            return "WHO sent"
+            return Asked("WHO sent")
         if name != "show":
             raise ValueError(f"console has no command {name!r}; there are: show {{text}}, who")
         text = args.get("text", "")
@@ -181,7 +184,10 @@ class Console:
         if len(outbox.shows) > SHOWS_MAX:
             del outbox.shows[0]
             outbox.unshown += 1
-        return f"text {outbox.seq} queued"
+        return Asked(f"text {outbox.seq} queued")
+
+    def take_answer(self) -> None:
+        """A keypad answers with acknowledgements only."""
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that later facts depend on, and the counters."""
@@ -214,6 +220,7 @@ class Console:
             "device": peer.device or None,
             "stranger": peer.stranger or None,
             "advice": self._advice(),
+            "fault": ADVICE["bad_link"] if self._link.bad else None,
         }
 
     def sample(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Final, NoReturn
 
 import serial
 
-from drivers.base import ByteDecoder, Emit, Tap
+from drivers.base import Answer, Asked, ByteDecoder, Emit, Tap
 from drivers.feeder import Backoff, Feeder
 from drivers.ports.udev import AmbiguousError, Hotplug
 
@@ -203,6 +203,8 @@ class SerialDevice:
         self._reopen = False
         self._problem: PortError | None = None
         self._opened = 0
+        self._asker: asyncio.Future[Answer] | None = None
+        """Who waits for the device's answer to his command."""
         self.turns = 0
         """How often the task woke up: the proof that an absent device costs nothing."""
 
@@ -220,16 +222,33 @@ class SerialDevice:
                     absent = error.why in ("absent", "ambiguous")
                     await self._pause(LOOK_S if absent and self._path else backoff.next_s())
 
-    def command(self, name: str, args: Mapping[str, object]) -> str:
+    def command(self, name: str, args: Mapping[str, object]) -> Asked:
         """Queue a technician's command; raises ValueError (no such command) or PortError (no device)."""
         if name == "reopen" and not args:
             self.reopen()
-            return "port will be closed and opened again"
+            return Asked("port will be closed and opened again")
         if self._port is None:
             raise PortError("absent", f"{self.role}: {self._problem or 'the port is not open yet'}")
-        text = self._decoder.command(name, args)
+        asked = self._decoder.command(name, args)
         self._port.wake()
-        return text
+        return asked
+
+    async def ask(self, name: str, args: Mapping[str, object]) -> Answer:
+        """A technician's command and the device's answer, one at a time.
+
+        Raises as `command` does, PortError also when the device goes meanwhile, TimeoutError when it does not answer.
+        """
+        if self._asker is not None:
+            raise PortError("busy", f"{self.role}: another command waits for its answer")
+        asked = self.command(name, args)
+        if not asked.answer_s:
+            return Answer(True, asked.text)
+        self._asker = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(asked.answer_s):
+                return await self._asker
+        finally:
+            self._asker = None
 
     def reopen(self) -> None:
         """Close the port and begin anew."""
@@ -259,6 +278,8 @@ class SerialDevice:
             await self._talk(port, backoff)
         finally:
             self._port = None
+            if self._asker is not None and not self._asker.done():
+                self._asker.set_exception(PortError("unplugged", f"{self.role}: gone before it answered"))
             port.close()
 
     async def _talk(self, port: Port, backoff: Backoff) -> NoReturn:
@@ -271,6 +292,7 @@ class SerialDevice:
             await port.wait(min(at for at in due if at is not None))
             while data := port.read():
                 await self._feeder.received(data, self._now_ns())
+                self._answered()
                 backoff.reset()
                 if len(data) < READ_BYTES:
                     break
@@ -281,6 +303,11 @@ class SerialDevice:
             if now_ns >= check_ns:
                 self._check(port)
                 check_ns = now_ns + CHECK_NS
+
+    def _answered(self) -> None:
+        answer = self._decoder.take_answer()
+        if answer is not None and self._asker is not None and not self._asker.done():
+            self._asker.set_result(answer)
 
     def _check(self, port: Port) -> None:
         """The name may mean another device by now: then ours is the wrong one, however well it talks."""

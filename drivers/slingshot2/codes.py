@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
+
+from drivers.base import Answer
 
 STATES: Final[Mapping[int, str]] = {
     1: "before the game",
@@ -49,56 +52,83 @@ ADVICE: Final[Mapping[str, str]] = {
 FLAGS: Final[Mapping[int, str]] = {4: "sensor_stuck", 8: "launch_failed", 1: "not_detected", 2: "with_the_rotor"}
 """Bits of the flag sum, the gravest first."""
 
-_PLAIN: Final[Mapping[str, str]] = {
-    "selftest": "*F",
-    "settings": "*O",
-    "position": "*A",
-    "restart": "*R",
-    "calibrate": "*C",
-    "save": "*T f",
-    "version": "*V",
-    "clock": "*d g",
-    "statistics": "*w",
-    "wins": "*W",
-    "misfires": "*M",
-    "start": "*u 1",
-    "start_ccw": "*u 3",
-    "power_on": "*P 1",
-    "power_off": "*P 0",
-    "sensors_on": "*I 4",
-    "sensors_off": "*I 0",
-    "poll": "*X",
-}
-_VALUED: Final[Mapping[str, str]] = {"mode": "*o ", "set": "*T ", "get": "*T ", "log": "*s "}
-"""Commands that take `value`: a mode sum, `h 60`, `h`, and `t`, `r` or `e`."""
+LASTING: Final = frozenset({"sensor_stuck", "bad_link", "licence"})
+"""Troubles that stay until a person has mended something: an alarm; the others pass with the coup."""
 
-COMMANDS: Final = tuple(sorted((*_PLAIN, *_VALUED)))
+
+class Command(NamedTuple):
+    """What a technician can have sent."""
+
+    line: str
+    """What is sent; a value follows it."""
+    changes: bool = True
+    """It moves the wheel or sets something: not while a table plays."""
+    value: str = ""
+    """Expression for its value; empty: it takes none."""
+    spelt: str = ""
+    """The value as the technician is told."""
+    answer_s: float = 3.0
+    """How long the answer may take; 0 = there is none."""
+
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "selftest": Command("*F", answer_s=310.0),
+    "settings": Command("*O", changes=False),
+    "get": Command("*T ", False, "[A-Za-z]", "a parameter's letter"),
+    "version": Command("*", False, "[KSVv]", "K, S, V or v"),
+    "position": Command("*A", changes=False),
+    "clock": Command("*d g", changes=False),
+    "poll": Command("*X", changes=False, answer_s=0),
+    "statistics": Command("*w", changes=False),
+    "wins": Command("*W", changes=False),
+    "misfires": Command("*M", changes=False),
+    "log": Command("*s ", False, "[tre]", "t, r or e"),
+    "mode": Command("*o ", True, "[0-9]{1,5}", "the sum of the mode bits, 0 to 65535"),
+    "set": Command(
+        "*T ", True, "[a-z] [!-)+-~][ -)+-~]*", "a parameter's small letter, a space and its new value: `h 60`"
+    ),
+    "save": Command("*T f"),
+    "calibrate": Command("*C"),
+    "sensors_on": Command("*I 4"),
+    "sensors_off": Command("*I 0"),
+    "restart": Command("*R", answer_s=0),
+    "start": Command("*u 1"),
+    "start_ccw": Command("*u 3"),
+    "power_on": Command("*P 1"),
+    "power_off": Command("*P 0"),
+}
 
 
 def command_line(name: str, args: Mapping[str, object]) -> str:
     """The line that asks the wheel; raises ValueError saying what there is."""
-    if name in _PLAIN:
+    if name not in COMMANDS:
+        raise ValueError(f"slingshot2 has no command {name!r}; there are: {', '.join(COMMANDS)}")
+    command = COMMANDS[name]
+    if not command.value:
         if args:
             raise ValueError(f"{name}: takes no arguments, got {', '.join(sorted(args))}")
-        return _PLAIN[name]
-    if name not in _VALUED:
-        raise ValueError(f"slingshot2 has no command {name!r}; there are: {', '.join(COMMANDS)}")
+        return command.line
     value = args.get("value")
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
-    allowed = {
-        "mode": text.isdecimal() and int(text) <= 65535,
-        "set": text[:1].islower() and text[1:2] == " " and len(text) > 2,
-        "get": len(text) == 1 and text.isalpha(),
-        "log": text in ("t", "r", "e"),
-    }[name]
-    if set(args) != {"value"} or not allowed or not text.isascii() or not text.isprintable() or "*" in text:
-        raise ValueError(
-            f"{name}: needs `value` alone: "
-            + {
-                "mode": "the sum of the mode bits, 0 to 65535",
-                "set": "a parameter's small letter, a space and its new value, such as `h 60`",
-                "get": "a parameter's letter",
-                "log": "t, r or e",
-            }[name]
-        )
-    return _VALUED[name] + (text.upper() if name == "get" else text)
+    if set(args) != {"value"} or not re.fullmatch(command.value, text) or (name == "mode" and int(text) > 65535):
+        raise ValueError(f"{name}: needs `value` alone: {command.spelt}")
+    return command.line + (text.upper() if name == "get" else text)
+
+
+def verdict(letter: str, text: str) -> Answer:
+    """What the wheel's answer `*letter text` means to the technician."""
+    said = f"*{letter} {text}".rstrip()
+    if text == "BUSY":
+        return Answer(False, f"{said} : occupé, seulement cylindre fermé (état 6)")
+    if text == "NO":
+        return Answer(False, f"{said} : refusé, pas dans cet état du cylindre")
+    if letter != "F" or text == "0":
+        return Answer(True, said)
+    _, advice = selftest(text)
+    return Answer(False, f"{said} : {advice}")
+
+
+def selftest(code: str) -> tuple[str, str]:
+    """Name of what a self-test found by its code other than 0, and what to do about it."""
+    unknown = (code, "Code inconnu de l'autotest : appeler le fabricant.")
+    return SELFTEST.get(int(code), unknown) if code.isdecimal() else unknown

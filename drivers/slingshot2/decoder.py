@@ -21,8 +21,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from drivers.base import Answer as Answered
+from drivers.base import Asked
 from drivers.link import MS, Link
-from drivers.slingshot2.codes import ADVICE, FLAGS, SELFTEST, STATES, command_line
+from drivers.slingshot2.codes import ADVICE, COMMANDS, FLAGS, LASTING, STATES, command_line, selftest, verdict
 from drivers.slingshot2.lines import EXPIRED, Answer, Bare, Bonus, Splitter, Status, read
 from rules.facts import BallLaunched, BallLost, Direction, Doubtful, DropDue, Fact, PocketRead, SpinStarted
 
@@ -107,8 +109,8 @@ class Seen:
     strays: int = 0
     restarts: int = 0
     missed: int = 0
-    fault: str = ""
-    """What the last self-test found."""
+    selftest: str = ""
+    """Code of what the last self-test found; empty while it was good."""
     licence: str = ""
 
 
@@ -133,6 +135,9 @@ class SlingShot2:
         self._seen = Seen()
         self._recent = Recent()
         self._output = b""
+        self._asked = ""
+        """Letter of the technician's command whose answer has not come."""
+        self._answered: Answered | None = None
 
     # the contract of every decoder
 
@@ -154,6 +159,7 @@ class SlingShot2:
         """The port is gone."""
         self._splitter.drop()
         self._output = b""
+        self._asked, self._answered = "", None
         return self._link.gone(at_ns, why)
 
     def feed(self, data: bytes, at_ns: int, unread_ns: int = 0) -> list[Fact]:
@@ -182,17 +188,19 @@ class SlingShot2:
         output, self._output = self._output, b""
         return output
 
-    def command(self, name: str, args: Mapping[str, object]) -> str:
-        """Queue a technician's command; its answer shows in `sample()["answers"]`."""
+    asks = frozenset(name for name, command in COMMANDS.items() if not command.changes)
+
+    def command(self, name: str, args: Mapping[str, object]) -> Asked:
+        """Queue a technician's command; the last answers show in `sample()["answers"]` too."""
         line = command_line(name, args)
         self._output = (self._output + line.encode() + b"\r\n")[-1024:]
-        when = {
-            "selftest": "; the wheel answers within 5 minutes, and BUSY unless it is closed (state 6)",
-            "statistics": "; the wheel answers in states 5 and 6 only",
-            "wins": "; the wheel answers in states 5 and 6 only",
-            "misfires": "; the wheel answers in states 5 and 6 only",
-        }
-        return f"{line} queued{when.get(name, '')}"
+        self._asked, self._answered = line[1], None
+        return Asked(line, COMMANDS[name].answer_s)
+
+    def take_answer(self) -> Answered | None:
+        """What the wheel has answered to the last command."""
+        answered, self._answered = self._answered, None
+        return answered
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that later facts depend on, and the counters."""
@@ -201,10 +209,14 @@ class SlingShot2:
             "splitter": self._splitter.snapshot(),
             "flight": None if self._flight is None else asdict(self._flight),
             "seen": asdict(self._seen),
+            "learned": {"selftest": self._seen.selftest},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Continue from a snapshot; after a restart of the daemon only what a self-test found is known."""
+        if set(state) == {"learned"}:
+            self._seen.selftest = state["learned"]["selftest"]
+            return
         self._link.restore(state["link"])
         self._splitter.restore(state["splitter"])
         self._flight = None if state["flight"] is None else Flight(**state["flight"])
@@ -215,10 +227,9 @@ class SlingShot2:
         """Counters, the wheel's own state, and what to do when something is wrong."""
         seen, status = self._seen, self._seen.status
         flags = [name for bit, name in FLAGS.items() if status is not None and status.flags & bit]
+        name, found = selftest(seen.selftest) if seen.selftest else ("", "")
         troubles = [self._link.why, *flags, "bad_link" if self._link.bad else "", seen.licence]
-        advice = next((ADVICE[code] for code in troubles if code in ADVICE), None)
-        if advice is None and seen.fault:
-            advice = next((text for name, text in SELFTEST.values() if f"selftest_{name}" == seen.fault), None)
+        lasting = [code for code in troubles if code in LASTING and (code != "sensor_stuck" or seen.stuck)]
         return {
             **self._link.health(),
             "illegal": seen.illegal,
@@ -227,8 +238,9 @@ class SlingShot2:
             "missed_spins": seen.missed,
             "wheel_state": None if status is None else f"{status.state} {STATES[status.state]}",
             "flags": " ".join(flags) or None,
-            "selftest": seen.fault or None,
-            "advice": advice,
+            "selftest": name or None,
+            "advice": next((ADVICE[code] for code in troubles if code in ADVICE), found) or None,
+            "fault": " ".join([*(ADVICE[code] for code in lasting), *([found] if found else [])]) or None,
         }
 
     def sample(self) -> dict[str, Any]:
@@ -373,13 +385,13 @@ class SlingShot2:
         return []
 
     def _answer(self, answer: Answer, at_ns: int) -> list[Fact]:
-        """An answer is kept for `sample`; a self-test's verdict is also a fact when it found something."""
+        """An answer is kept for `sample` and for who asked; a self-test that found something is also a fact."""
+        if answer.letter == self._asked:
+            self._asked, self._answered = "", verdict(answer.letter, answer.text)
         if answer.letter != "F" or not answer.text.isdecimal():
             return []
-        code = int(answer.text)
-        name = SELFTEST[code][0] if code in SELFTEST else str(code)
-        self._seen.fault = "" if code == 0 else f"selftest_{name}"
-        return [self._doubt(at_ns, self._seen.fault)] if self._seen.fault else []
+        self._seen.selftest = "" if int(answer.text) == 0 else answer.text
+        return [self._doubt(at_ns, f"selftest_{selftest(answer.text)[0]}")] if self._seen.selftest else []
 
     # flags and rotor
 

@@ -61,8 +61,8 @@ class SlingShot2Wheel:
         """Send the winning number on a line of its own (mode bit 16 switches it off)."""
         self.mode = mode
         self.parameters = {"h": "60", "s": "14.0 17.5", "t": "2920", "r": "28000 32000", "g": "0"}
-        self.selftest = 0
-        """What the next self-test will find."""
+        self.selftest, self.selftest_ns = 0, SELFTEST_NS
+        """What the next self-test will find, and how long it takes."""
         self.damage: Callable[[bytes, Random], bytes] | None = None
         """Applied to every status line while it is set."""
         self._rng = Random(f"slingshot2 {seed}")
@@ -219,7 +219,7 @@ class SlingShot2Wheel:
                 if not idle:
                     said = "F BUSY"
                 else:
-                    return at_ns + SELFTEST_NS, f"*F {self.selftest}\r\n".encode()
+                    return at_ns + self.selftest_ns, f"*F {self.selftest}\r\n".encode()
             case "V" | "v" | "S":
                 said = f"{letter} {VERSION}"
             case "A":

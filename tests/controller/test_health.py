@@ -108,11 +108,17 @@ class Book:
 
 
 def guard(
-    book: Book, root: Path, *, folder: str = "/var/lib/tc", least: int = 1000, clock: Clock | None = None
+    book: Book,
+    root: Path,
+    *,
+    folder: str = "/var/lib/tc",
+    least: int = 1000,
+    clock: Clock | None = None,
+    faults: Mapping[str, str] | None = None,
 ) -> Guard:
     return Guard(
-        folder=Path(folder), free_bytes_min=least, clock=clock or Clock(), alarm=book.alarm, clear=book.clear,
-        note=book.note, beat=lambda: None, root=root,
+        folder=Path(folder), free_bytes_min=least, clock=clock or Clock(), faults=lambda: faults or {},
+        alarm=book.alarm, clear=book.clear, note=book.note, beat=lambda: None, root=root,
     )  # fmt: skip
 
 
@@ -128,6 +134,22 @@ def test_disk_and_supply_are_alarms_that_clear_themselves(tmp_path: Path) -> Non
     book = Book()
     guard(book, tmp_path, folder="/var/lib/my state").look()
     assert set(book.active) == {"state:read_only"}  # before anything had to be written
+
+
+def test_what_a_person_must_mend_at_a_device_is_an_alarm_until_it_is_mended(tmp_path: Path) -> None:
+    book, faults = Book(), {"wheel_sensor": "", "console": ""}
+    watch = guard(book, make_board(tmp_path, throttled="0"), folder="/", faults=faults)
+    watch.look()
+    assert not book.active
+    faults["wheel_sensor"] = "Aucune bille trouvée"
+    watch.look()
+    assert book.active == {"device:wheel_sensor:fault": "wheel_sensor : Aucune bille trouvée"}
+    faults["wheel_sensor"] = "Capteur 1 aveugle"
+    watch.look()
+    assert book.active == {"device:wheel_sensor:fault": "wheel_sensor : Capteur 1 aveugle"}
+    faults["wheel_sensor"] = ""
+    watch.look()
+    assert not book.active
 
 
 def test_a_disk_that_fills_is_told_once_and_is_over_only_with_room_to_spare(

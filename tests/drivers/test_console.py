@@ -330,7 +330,7 @@ def test_an_age_before_the_clock_began_is_cut_off() -> None:
 
 def test_a_text_is_sent_until_it_is_acknowledged() -> None:
     line = Line()
-    assert "queued" in line.decoder.command("show", {"text": "Rien ne va plus"})
+    assert "queued" in line.decoder.command("show", {"text": "Rien ne va plus"}).text
     assert line.decoder.due_ns() == 0
     assert line.decoder.tick(line.now_ns) == []
     assert line.heard() == ["1 C 0 SHOW Rien%20ne%20va%20plus"]

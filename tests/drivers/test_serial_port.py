@@ -27,6 +27,7 @@ from drivers.console.decoder import Options as ConsoleOptions
 from drivers.ports.serial import OUTPUT_MAX, SETTLE_TRIES, Port, PortError, SerialDevice, users_of
 from drivers.ports.udev import Hotplug
 from drivers.ports.udev import Tty as FoundTty
+from drivers.slingshot2 import codes
 from drivers.slingshot2.decoder import Options as WheelOptions
 from drivers.slingshot2.decoder import SlingShot2
 from hil.tty import Tty
@@ -309,13 +310,40 @@ async def test_field_case_78_a_device_that_does_not_read_never_blocks_the_loop(r
     await until(partial(reached, device, "opened", 2))
 
 
+async def test_a_command_waits_for_the_answer_of_its_device_one_at_a_time(rig: Rig) -> None:
+    rig.tty.plug()
+    device = rig.wheel()
+    await until(lambda: device.health()["opened"] == 1)
+    asked = asyncio.get_running_loop().create_task(device.ask("selftest", {}))
+    assert await rig.received(4) == b"*F\r\n"
+    with pytest.raises(PortError, match="another command waits"):
+        await device.ask("settings", {})
+    rig.tty.send(LINE + b"*F 12\r\n")
+    assert not (await asked).ok
+    assert (await device.ask("poll", {})).text == "*X"  # it is answered by a status line
+    lost = asyncio.get_running_loop().create_task(device.ask("settings", {}))
+    await rig.received(8)
+    rig.tty.unplug()
+    with pytest.raises(PortError, match="gone before it answered"):
+        await lost
+
+
+async def test_a_device_that_does_not_answer_is_told_so(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(codes.COMMANDS, "settings", codes.COMMANDS["settings"]._replace(answer_s=0.01))
+    rig.tty.plug()
+    device = rig.wheel()
+    await until(lambda: device.health()["opened"] == 1)
+    with pytest.raises(TimeoutError):
+        await device.ask("settings", {})
+
+
 async def test_field_case_79_reconnecting_leaks_no_descriptor(rig: Rig) -> None:
     rig.tty.plug()
     device = rig.wheel()
     await until(rig.tty.opened)
     expected = descriptors()
     for n in range(2, 302):
-        assert device.command("reopen", {}) != ""
+        assert device.command("reopen", {}).text
         await until(partial(reached, device, "opened", n))
     assert descriptors() == expected
     assert device.health()["reopens"] == 300

@@ -562,10 +562,14 @@ def test_every_self_test_code_says_what_to_do(code: int) -> None:
     name, advice = SELFTEST[code]
     facts = wheel.raw(b"*F %d\r\n" % code)
     assert whys(facts) == [f"selftest_{name}"]
-    assert wheel.decoder.health()["selftest"] == f"selftest_{name}"
-    assert wheel.decoder.health()["advice"] == advice
+    health = wheel.decoder.health()
+    assert (health["selftest"], health["advice"], health["fault"]) == (name, advice, advice)
+    reborn = SlingShot2(ROLE, Options())  # the daemon was started anew: only a good test ends the fault
+    reborn.restore({"learned": wheel.decoder.snapshot()["learned"]})
+    assert reborn.health()["fault"] == advice
     assert wheel.raw(b"*F 0\r\n") == []
-    assert wheel.decoder.health()["selftest"] is None
+    health = wheel.decoder.health()
+    assert (health["selftest"], health["advice"], health["fault"]) == (None, None, None)
 
 
 def test_a_busy_self_test_and_an_unknown_code() -> None:
@@ -573,6 +577,46 @@ def test_a_busy_self_test_and_an_unknown_code() -> None:
     assert wheel.raw(b"*F BUSY\r\n") == []
     assert whys(wheel.raw(b"*F 42\r\n")) == ["selftest_42"]
     assert wheel.decoder.sample()["answers"] == ["*F BUSY", "*F 42"]
+
+
+def test_a_fault_stays_until_it_is_mended_and_a_passing_flag_is_none() -> None:
+    wheel = Wheel()
+    wheel.say(6, flags=4)
+    assert wheel.decoder.health()["fault"] is None  # a closed wheel may be stuck, nobody plays
+    wheel.say(2, flags=4)
+    assert wheel.decoder.health()["fault"] == ADVICE["sensor_stuck"]
+    wheel.raw(b"*F 2\r\n")
+    assert wheel.decoder.health()["fault"] == f"{ADVICE['sensor_stuck']} {SELFTEST[2][1]}"
+    wheel.say(2, flags=8)
+    assert wheel.decoder.health()["fault"] == SELFTEST[2][1]
+    for _ in range(5):
+        wheel.raw(b"00;0\r\n")
+    assert ADVICE["bad_link"] in str(wheel.decoder.health()["fault"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "ok", "text"),
+    [("selftest", b"*F BUSY", False, "occupé"), ("selftest", b"*F 12", False, SELFTEST[12][1]),
+     ("selftest", b"*F 0", True, "*F 0"), ("selftest", b"*F 42", False, "appeler le fabricant"),
+     ("settings", b"*O 6 1 60 1159", True, "*O 6 1 60 1159"), ("power_off", b"*P NO", False, "refusé"),
+     ("position", b"*A 13", True, "*A 13")],
+)  # fmt: skip
+def test_the_answer_to_a_command_reaches_who_asked(asked: str, said: bytes, ok: bool, text: str) -> None:
+    wheel = Wheel()
+    assert wheel.decoder.command(asked, {}).answer_s > 0
+    wheel.raw(b"*X;6;001;  ;0;000;0\r\n*d 12:00\r\n")
+    assert wheel.decoder.take_answer() is None
+    wheel.raw(said + b"\r\n")
+    answer = wheel.decoder.take_answer()
+    assert answer is not None
+    assert (answer.ok, text in answer.text) == (ok, True)
+    wheel.raw(said + b"\r\n")  # nobody has asked again
+    assert wheel.decoder.take_answer() is None
+
+
+def test_what_changes_a_wheel_is_no_question() -> None:
+    asks = SlingShot2(ROLE, Options()).asks
+    assert asks == {"settings", "get", "version", "position", "clock", "poll", "statistics", "wins", "misfires", "log"}
 
 
 @pytest.mark.parametrize("line", [b"*Y;1;007;999\r\n", b"*Y;1;999\r\n"])
@@ -597,11 +641,12 @@ def test_health_and_sample_show_the_wheel() -> None:
 @pytest.mark.parametrize(
     ("name", "args", "line"),
     [("mode", {"value": 1159}, "*o 1159"), ("set", {"value": "h 120"}, "*T h 120"), ("log", {"value": "e"}, "*s e"),
-     ("restart", {}, "*R"), ("statistics", {}, "*w"), ("start_ccw", {}, "*u 3")],
+     ("restart", {}, "*R"), ("statistics", {}, "*w"), ("start_ccw", {}, "*u 3"), ("get", {"value": "h"}, "*T H"),
+     ("version", {"value": "v"}, "*v")],
 )  # fmt: skip
 def test_commands_become_lines(name: str, args: dict[str, object], line: str) -> None:
     wheel = Wheel()
-    assert line in wheel.decoder.command(name, args)
+    assert wheel.decoder.command(name, args).text == line
     assert wheel.decoder.take_output() == line.encode() + b"\r\n"
 
 
@@ -610,7 +655,8 @@ def test_commands_become_lines(name: str, args: dict[str, object], line: str) ->
     [("explode", {}, "selftest"), ("selftest", {"value": 1}, "no arguments"), ("mode", {"value": "a"}, "65535"),
      ("mode", {"value": True}, "65535"), ("set", {"value": "h 60\r*P 0"}, "small letter"), ("get", {}, "letter"),
      ("set", {"value": "h *P"}, "small letter"), ("log", {"value": "x"}, "t, r or e"),
-     ("get", {"value": "é"}, "letter")],
+     ("get", {"value": "é"}, "letter"), ("mode", {"value": 65536}, "65535"),
+     ("version", {"value": "X"}, "K, S, V or v")],
 )  # fmt: skip
 def test_a_wrong_command_is_refused_with_what_is_allowed(name: str, args: dict[str, object], told: str) -> None:
     decoder = SlingShot2(ROLE, Options())

@@ -270,7 +270,8 @@ def test_a_power_cut_of_the_wheel_begins_anew() -> None:
 @pytest.mark.parametrize(
     ("command", "args", "answer"),
     [("power_off", {}, "*P OK"), ("start", {}, "*u OK"), ("mode", {"value": 1157}, "*o 1157"),
-     ("set", {"value": "h 161"}, "*T OK"), ("get", {"value": "s"}, "*T s 14.0 17.5"), ("version", {}, "*V 2.50"),
+     ("set", {"value": "h 161"}, "*T OK"), ("get", {"value": "s"}, "*T s 14.0 17.5"),
+     ("version", {"value": "V"}, "*V 2.50"),
      ("position", {}, "*A 13"), ("calibrate", {}, "*C OK"), ("statistics", {}, "*w 31.2 52"), ("wins", {}, "*W NO")],
 )  # fmt: skip
 def test_wheel_answers_and_driver_keeps_the_answer(command: str, args: dict[str, object], answer: str) -> None:

@@ -9,6 +9,7 @@ import json
 import signal
 import socket
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ import pytest
 from controller import board
 from controller.journal_file import NAME
 from controller.tablectl.local import Local
+from drivers.slingshot2.codes import SELFTEST
 from hil import tables
 from hil.daemon import Daemon, program, run_tool
+from hil.devices.slingshot2 import SlingShot2Wheel
 from hil.floor import command
 from hil.rig import Rig
 from tests.system.brisk import BALL, ROTOR, SLOW, BriskWheel, brisk_table, number
@@ -222,6 +225,39 @@ async def test_a_flight_record_replays_to_the_decisions_in_the_journal() -> None
             assert "CoupEnded" in {decision["out"] for decision in again}
 
 
+async def test_a_technician_asks_tests_and_sets_the_wheel() -> None:
+    rig, wheel = Rig(tables.table("roulette-francaise")), SlingShot2Wheel(start_ns=time.monotonic_ns())
+    wheel.selftest, wheel.selftest_ns = 12, 0
+    rig.peers["wheel_sensor"] = wheel
+
+    def alarms() -> list[tuple[str, bool, str]]:
+        told = [heard.body for heard in rig.consumer.heard if heard.suffix == "state"]
+        return [(a["name"], a["active"], a["text"]) for a in told[-1]["alarms"]]
+
+    async with rig:
+        said = (await order(rig, "technicien", "diag", "wheel_sensor", "settings"))["text"]
+        assert said.startswith("*O 6 1 60 1159\n")
+        assert "*T h 60" in await tool(rig, "diag", "wheel_sensor", "get", "h", "--operator", "root")
+        assert "*T OK" in await tool(rig, "calibrate", "wheel_sensor", "set", "h 161", "--operator", "root")
+        assert "*o 1158" in await tool(rig, "calibrate", "wheel_sensor", "mode", "1158", "--operator", "root")
+        refused = await tool(rig, "diag", "wheel_sensor", "power_off", "--operator", "root", code=1)
+        assert "power_off n'est pas une question à wheel_sensor ; il y a : clock, get" in refused
+        advice = SELFTEST[12][1]
+        assert advice in await tool(rig, "selftest", "wheel_sensor", "--operator", "root", code=1)
+        stuck = ("device:wheel_sensor:fault", True, f"wheel_sensor : {advice}")
+        await until(rig, lambda: stuck in alarms(), "the alarm of the self-test")
+        wheel.selftest = 0
+        assert "*F 0" in await tool(rig, "selftest", "wheel_sensor", "--operator", "root")
+        await until(rig, lambda: (stuck[0], False, stuck[2]) in alarms(), "its end")
+        await order(rig, "chef", "cmd", "ack", f"name={stuck[0]}")
+        await until(rig, lambda: stuck[0] not in [name for name, *_ in alarms()], "seen and gone")
+        wheel.plan(0, state=2)
+        await until(rig, lambda: wheel.wheel.state == 2, "a wheel in play")
+        busy = await tool(rig, "selftest", "wheel_sensor", "--operator", "root", code=1)
+        assert "*F BUSY : occupé" in busy
+        await proven(rig)
+
+
 async def test_commands_of_the_controller_itself() -> None:
     async with playing(coups=2) as (rig, _):
         assert (await order(rig, "chef", "cmd", "state"))["phase"] == "reglement"
@@ -233,7 +269,8 @@ async def test_commands_of_the_controller_itself() -> None:
         assert heard.count(heard[-1]) == 2  # byte-identical
         assert set(await order(rig, "technicien", "calibrate")) - {"text"} == {"wheel"}
         assert (await order(rig, "technicien", "calibrate", "wheel"))["wheel"]["learned"]["spins"] == 0
-        assert "queued" in await tool(rig, "selftest", "wheel_sensor", "--operator", "root")  # the kernel vouches
+        in_play = await tool(rig, "selftest", "wheel_sensor", "--operator", "root", code=1)  # the kernel vouches
+        assert "fermer la table ou passer en maintenance" in in_play
         said = (await order(rig, "technicien", "cmd", "diag", "role=wheel_sensor", "seconds=1"))["now"]["hex"]
         assert b"*X;" in b"".join(map(bytes.fromhex, said))
         assert (await order(rig, "technicien", "cmd", "reopen", "role=wheel_sensor"))["roles"] == ["wheel_sensor"]
