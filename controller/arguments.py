@@ -51,10 +51,12 @@ class AnnounceArgs(Message, kw_only=True, frozen=True):
 
 
 class StakeArgs(Message, kw_only=True, frozen=True):
-    """`stake`: chips put down, or taken back with `remove`."""
+    """`stake`: chips put down, or taken back with `remove`; their `cents`, or how many `jetons` of a colour."""
 
     spot: Word
-    cents: int
+    cents: int | UnsetType = UNSET
+    jetons: int | UnsetType = UNSET
+    chip: Word | UnsetType = UNSET
     player: Word
     tableau: int | UnsetType = UNSET
     remove: bool | UnsetType = UNSET

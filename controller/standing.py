@@ -18,6 +18,7 @@ from controller.results import Told
 from controller.sequencer import Sequencer
 from rules.decisions import AlarmCleared, AlarmRaised, Decision, Phase
 from rules.limits import Limits
+from rules.series import markers
 from rules.state import TableState
 from rules.words import text
 
@@ -178,7 +179,7 @@ def table_state(
         interrupted=state.interrupted,
         maintenance=maintenance,
         limits=None if limits is None else _limits(limits),
-        options=encode(state.public_options),
+        options={**encode(state.public_options), **({"marqueurs": shown} if (shown := markers(state)) else {})},
         paytables={},  # no game here has one
         attestations=[wire.Attested(what=entry.what, role=entry.role, by=entry.by) for entry in state.attestations],
         last_direction=state.last_direction,

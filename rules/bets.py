@@ -6,9 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
+from typing import Final
 
 On = tuple[int | str, ...]
 """The numbers (or `"00"`) that a bet covers, as the layout prints them; empty where the type says it all."""
+
+
+VALUE: Final = "valeur"
+"""Chips and plaques that bear their own value, as a reader or a keypad names them."""
+PLAQUE: Final = "plaque_vingt"
+"""A plaque worth twenty chips of the player's colour, likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +97,45 @@ class Stake:
     """How many zeros a carried stake has lived through."""
     choices: tuple[str, ...] = ()
     """The player's decisions, oldest first."""
+    chip: str = ""
+    """What chips were put down last, where it is known: a colour, or `valeur`, `plaque_vingt` (`rules.series`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Chips of one colour, given to one player; what they are worth is told by the marker in the colour's box."""
+
+    player: str
+    colour: str
+    cents: int
+    """What one chip is worth."""
+    held: bool = True
+    """False once it was given back; remembered to the end of the seance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesLaw:
+    """What a game says about colour chips; all else is in `rules.series`."""
+
+    colours: tuple[str, ...]
+    """Every colour that this table may give out."""
+    boxes: int
+    """How many markers can be shown, so how many series given out, at once."""
+    boxes_requirement: str
+    value: str
+    """Requirement behind the value of a chip: from the minimum to the maximum on a plein."""
+    change: str
+    """Requirement that a series keeps its value."""
+    new_colour: bool = False
+    """Another value goes with another colour."""
+    mark: str = ""
+    """The mark of this table's chips; empty = not followed."""
+    mark_requirement: str = ""
+    plaques: bool = False
+    """Plaques of twenty chips are used."""
+    money_on: frozenset[str] = frozenset()
+    """Bets on which value chips and plaques may lie; empty = all."""
+    money_requirement: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,24 +212,30 @@ class LidClosed(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipPlaced(Fact):
-    """Chips worth `cents` were put on `spot` (an id of the layout) for `player`."""
+    """Chips worth `cents` were put on `spot` (an id of the layout) for `player`.
+
+    `jetons`: how many, where the source counts colour chips and not money (`cents` is then 0). `chip`: what they are,
+    where it tells (`rules.series`).
+    """
 
     spot: str
     cents: int
     player: str
     chip: str = ""
     tableau: int = 1
+    jetons: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipRemoved(Fact):
-    """Chips worth `cents` were taken from `spot`."""
+    """Chips worth `cents` (or so many `jetons`) were taken from `spot`."""
 
     spot: str
     cents: int
     player: str
     chip: str = ""
     tableau: int = 1
+    jetons: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

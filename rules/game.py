@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from rules.bets import Layout, Refusal, Stake
+from rules.bets import Layout, Refusal, SeriesLaw, Stake
 from rules.decisions import Breach, Decision, Phase, Severity
 from rules.facts import Direction, Fact, Origin, PocketRead
 from rules.limits import Limits
@@ -223,6 +223,20 @@ def no_offers(stakes: Sequence[Stake], outcome: Outcome, coup: Coup) -> Mapping[
     return {}
 
 
+def no_series(options: Any) -> SeriesLaw | None:
+    """For games without colour chips."""
+    del options
+    return None
+
+
+def nothing_beside(
+    stake: Stake, others: Sequence[Stake], limits: Limits | None, house: House
+) -> Refusal | Found | None:
+    """For games in which the stakes of a player do not bind one another."""
+    del stake, others, limits, house
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Game:
     """A game as a value. Functions are pure and total: they never raise on any fact, stake or outcome of their game."""
@@ -234,6 +248,8 @@ class Game:
     hears: frozenset[type[Fact]]
     says: frozenset[str]
     """Codes of `Announced` that the game hears."""
+    begins: frozenset[str] = frozenset()
+    """Those among them that begin the next coup while the one before is being paid."""
     timers: frozenset[str] = frozenset()
     """Names of its own timers."""
     lamps: frozenset[str] = frozenset()
@@ -252,7 +268,11 @@ class Game:
     """Names of the options that `cmd/options` may set before a seance."""
     hear: Callable[[Any, Fact, Context], Heard]
     check: Callable[[Stake, Layout, House], Refusal | None]
-    """May this bet stand at all (combination, chips)? Limits are the table's business."""
+    """May this bet stand at all (combination)? Limits and colour chips are the table's business."""
+    beside: Callable[[Stake, Sequence[Stake], Limits | None, House], Refusal | Found | None] = nothing_beside
+    """May it stand beside the stakes that lie there: a refusal, or what is noted when the bets close."""
+    series: Callable[[Any], SeriesLaw | None] = no_series
+    """options -> what the game says about colour chips."""
     offers: Callable[[Sequence[Stake], Outcome, Any], Mapping[str, tuple[str, ...]]] = no_offers
     """stakes, outcome, coup -> choices by stake id."""
     settle: Callable[[Sequence[Stake], Outcome, Any, Any], Settlement]

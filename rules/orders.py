@@ -32,7 +32,7 @@ def told_by(command: Commanded) -> Fact | None:
         match command.name:
             case "announce":
                 return Announced(at_ns=at_ns, source="command", code=word("code"), by=by)
-            case "stake" if not isinstance(args.get("remove", False), bool):
+            case "stake" if not isinstance(args.get("remove", False), bool) or {"cents", "jetons"} <= set(args):
                 return None
             case "stake":
                 kind = ChipRemoved if args.get("remove") else ChipPlaced
@@ -41,7 +41,9 @@ def told_by(command: Commanded) -> Fact | None:
                     source="command",
                     origin=Origin.PERSON,
                     spot=word("spot"),
-                    cents=number("cents"),
+                    cents=number("cents", 0 if "jetons" in args else None),
+                    jetons=number("jetons", 0),
+                    chip=word("chip") if "chip" in args else "",
                     player=word("player"),
                     tableau=number("tableau", 1),
                 )

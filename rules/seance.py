@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
-from rules import stakes, verdict
+from rules import series, stakes, verdict
 from rules.bets import Refusal
 from rules.decisions import Phase, Refused, StakeAccepted
 from rules.desk import Desk
@@ -123,6 +123,7 @@ def open_table(desk: Desk, command: Commanded) -> None:
         desk.set(seance=desk.state.seance + 1, partie=1, seance_open=True)
     forget(desk, *(need.what for need in desk.needs if need.when != "open"))
     desk.set(limits=limits, interrupted=False)
+    series.within_limits(desk)
     desk.announce("ouverture", minimum=limits.minimum)
     verdict.open_coup(desk)
 
@@ -174,6 +175,7 @@ def close_table(desk: Desk, command: Commanded) -> None:
 
 def end_seance(desk: Desk) -> None:
     """The seance is over: its limits and signatures end with it."""
+    series.end(desk)
     desk.set(seance_open=False, limits=None, attestations=(), public_options={})
     desk.announce("fin_de_seance", seance=desk.state.seance)
     desk.go(Phase.FERME)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
+from rules import series
 from rules.bets import On, Placement, Refusal, Stake, spot_id
 from rules.decisions import BetsClosed, Phase, Severity, StakeAccepted, StakeDoubtful, StakeRefused
 from rules.desk import Desk
@@ -50,6 +53,7 @@ def late() -> Refusal:
 
 def place(desk: Desk, fact: ChipPlaced) -> None:
     """Take, refuse or doubt chips put on the layout; the coup exists or the table is not playing."""
+    fact = series.priced(desk, fact)
     stake = too_late(desk, fact) or as_stake(desk, fact)
     if isinstance(stake, Refusal):
         push_back(desk, fact, fact.cents, stake)
@@ -76,12 +80,13 @@ def too_late(desk: Desk, fact: ChipPlaced) -> Refusal | None:
 
 
 def count_players(desk: Desk) -> None:
-    """Note that more people play than the text allows."""
+    """Note that more people play at a tableau than the text allows."""
     if desk.game.most_players is None:
         return
     most, requirement = desk.game.most_players
     most = min(most, desk.house.max_players or most)
-    if len({entry.player for entry in desk.state.stakes}) > most:
+    players = {(entry.tableau, entry.player) for entry in desk.state.stakes}
+    if any(count > most for count in Counter(tableau for tableau, _ in players).values()):
         desk.found(Found(code="trop_de_joueurs", requirement=requirement, severity=Severity.NOTED, args={"most": most}))
 
 
@@ -111,8 +116,9 @@ def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
             Placement(at_ns=fact.at_ns, until_ns=fact.until_ns, cents=fact.cents),
         ),
         person=fact.origin is Origin.PERSON,
+        chip=series.lying_chips(fact, there),
     )
-    refusal = desk.game.check(stake, desk.layout, desk.house)
+    refusal = desk.game.check(stake, desk.layout, desk.house) or series.may_lie(desk, fact, bet_type)
     if refusal is not None:
         return refusal
     limits = desk.state.limits
@@ -122,9 +128,15 @@ def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
     others = [entry for entry in (*desk.state.stakes, *apart) if entry.id != stake.id and not entry.carried]
     return (
         above_maximum(spot, stake.cents, others, fact.player, limits)
-        or (below_minimum(stake, limits) if stake.person else None)
+        or (below_minimum(stake, limits) or refused_beside(desk, stake, others) if stake.person else None)
         or stake
     )
+
+
+def refused_beside(desk: Desk, stake: Stake, others: Sequence[Stake]) -> Refusal | None:
+    """Why a stake may not stand beside the others; what is only noted is judged at the close."""
+    said = desk.game.beside(stake, others, desk.state.limits, desk.house)
+    return said if isinstance(said, Refusal) else None
 
 
 def lying_there(desk: Desk, fact: ChipPlaced | ChipRemoved) -> list[Stake]:
@@ -160,6 +172,7 @@ def doubt(desk: Desk, stake: Stake, cents: int) -> None:
 
 def withdraw(desk: Desk, fact: ChipRemoved) -> None:
     """Chips are taken from the layout: free before the close and after the payment, noted in between."""
+    fact = series.priced(desk, fact)
     there = lying_there(desk, fact)
     if fact.cents <= 0 or desk.state.phase is Phase.CHOIX:  # with the choices the payment begins
         desk.ignore("montant_impossible" if fact.cents <= 0 else "mises_deja_closes")
@@ -208,13 +221,21 @@ def close(desk: Desk, effect: Close) -> None:
     desk.say(BetsClosed(at_ns=effect.at_ns, how=effect.how))
     limits = desk.state.limits
     assert limits is not None, "a coup opens only with limits"
+    lying: list[Stake] = []
     for stake in desk.state.stakes:
         if stake.carried:
             continue
         in_time = before_close(desk, stake, effect)
-        if in_time.cents and (refusal := below_minimum(in_time, limits)):
+        if not in_time.cents:
+            continue
+        said = below_minimum(in_time, limits) or desk.game.beside(in_time, lying, limits, desk.house)
+        if isinstance(said, Refusal):
             keep(desk, replace(in_time, cents=0))
-            push_back(desk, in_time, in_time.cents, refusal)
+            push_back(desk, in_time, in_time.cents, said)
+            continue
+        lying.append(in_time)
+        if said is not None:
+            desk.found(said)
     count_players(desk)  # winners of the coup before play on without a new chip
     desk.go(Phase.JEUX_FAITS)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from rules.bets import Stake
+from rules.bets import Series, Stake
 from rules.decisions import Decision, OnRestart, Phase
 from rules.facts import BallLaunched, Direction, SpinStarted
 from rules.game import Coup, Outcome
@@ -83,6 +83,8 @@ class TableState:
     timers: tuple[Armed, ...] = ()
     lost: tuple[str, ...] = ()
     """Devices that are lost now."""
+    series: tuple[Series, ...] = ()
+    """Colour chips given out in this seance, with the value that their marker shows."""
 
 
 class Step(NamedTuple):

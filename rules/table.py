@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from rules import orders, seance, stakes, verdict
+from rules import orders, seance, series, stakes, verdict
 from rules.bets import Layout, Refusal
 from rules.decisions import (
     CancelTimer,
@@ -103,7 +103,7 @@ class Table:
 def listen(desk: Desk, fact: Fact) -> None:
     """Give the fact to whoever it is for."""
     state = desk.state
-    if state.phase is Phase.REGLEMENT and not state.interrupted and begins_a_coup(fact):
+    if state.phase is Phase.REGLEMENT and not state.interrupted and begins_a_coup(desk.game, fact):
         verdict.open_coup(desk)
     game_hears = type(fact) in desk.game.hears and desk.state.coup is not None
     if isinstance(fact, Announced | TimerElapsed):
@@ -149,10 +149,10 @@ def hear_what_waited(desk: Desk) -> None:
             hear(desk, entry)
 
 
-def begins_a_coup(fact: Fact) -> bool:
+def begins_a_coup(game: Game, fact: Fact) -> bool:
     """While the coup before is being paid, these say that the next one has begun."""
     if isinstance(fact, Announced):
-        return fact.code in {"faites_vos_jeux", "dernier_coup"}
+        return fact.code in {"faites_vos_jeux", "dernier_coup"} | game.begins
     return isinstance(fact, SpinStarted | BallLaunched | ChipPlaced)
 
 
@@ -245,6 +245,8 @@ def heard_by_the_table(desk: Desk, fact: Fact) -> None:
         case Chosen() if desk.state.phase is Phase.CHOIX:
             if not verdict.choose(desk, fact):
                 desk.ignore("choix_sans_offre")
+        case Chosen() if (law := series.law_of(desk)) is not None:
+            series.choose(desk, law, fact)
         case Announced():
             announced(desk, fact)
         case TimerElapsed():

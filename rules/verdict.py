@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from rules import stakes
+from rules import series, stakes
 from rules.bets import Stake
 from rules.decisions import (
     AlarmCleared,
@@ -262,6 +262,8 @@ def settle(desk: Desk) -> None:
     assert outcome is not None
     before = desk.state.stakes
     settlement = desk.game.settle(before, outcome, coup, desk.house.options)
+    if series.law_of(desk) is not None:
+        series.tell_gains(desk, settlement)
     tableau_of = {stake.id: stake.tableau for stake in before}
     for tableau in range(1, desk.house.tableaux + 1):
         lines = tuple(entry for entry in settlement.lines if entry.tableau == tableau)

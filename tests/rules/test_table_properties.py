@@ -25,7 +25,21 @@ WORDS = st.sampled_from(
 )
 VALUES = st.sampled_from([0, 1, 2, 3, 4, 9, 17, 36, "00", "rouge", "orange", "noir"])
 SPOTS = st.sampled_from(
-    ["haut", "plein:1", "plein:3", "plein:17", "cheval:1-2", "cheval:1-9", "rouge", "pair", "orange", "noir", ":", ""]
+    [
+        "haut",
+        "plein:1",
+        "plein:3",
+        "plein:17",
+        "cheval:1-2",
+        "cheval:1-9",
+        "cheval:2-3",
+        "rouge",
+        "pair",
+        "orange",
+        "noir",
+        ":",
+        "",
+    ]
 )
 TIMERS = st.sampled_from(["tirage", "accord", "choix", "rnvp", "toy"])
 ARGS = st.fixed_dictionaries(
@@ -62,7 +76,7 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
     "value": VALUES,
     "recovered": st.booleans(),
     "found": st.booleans(),
-    "what": st.sampled_from(["zero", "m1", "m2"]),
+    "what": st.sampled_from(["zero", "m1", "m2", "bleu", "rouge"]),
     "name": NAMES,
     "by": st.sampled_from(["Mme Roux", "M. Bon"]),
     "role": st.sampled_from(["comite", "chef", "croupier"]),
@@ -83,7 +97,8 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
     "uid": st.just("u"),
     "face": st.just("up"),
     "n": st.integers(0, 9),
-    "chip": st.just(""),
+    "chip": st.sampled_from(["", "bleu", "valeur", "A1/rouge", "plaque_vingt", "x"]),
+    "jetons": st.sampled_from([0, 0, 1, 3]),
     "peer": st.just("p"),
     "body": st.just({}),
 }
@@ -98,7 +113,7 @@ def facts(draw: st.DrawFn) -> Fact:
         if name not in fields:
             fields[name] = draw(TIMERS if (kind, name) == ("TimerElapsed", "name") else FIELDS[name])
     if kind == "Chosen":
-        fields["value"] = draw(st.sampled_from(["retire", "prison", "x"]))
+        fields["value"] = draw(st.sampled_from(["retire", "prison", "minimum", "2500", "rendue", "x"]))
     return FACTS[kind](**fields)
 
 
@@ -134,14 +149,15 @@ def shipped(name: str) -> Table:
     return Table(config.game, config.house)
 
 
-TABLES = {name: shipped(name) for name in ("roue-de-la-chance", "roulette-francaise")} | {"toy": Table(TOY, HOUSE)}
+TABLES = {name: shipped(name) for name in config_file.shipped_tables()} | {"toy": Table(TOY, HOUSE)}
 
 
 def opened(table: Table) -> TableState:
     """The table with every signature, open."""
     state = TableState()
-    for role, by in (("comite", "Mme Roux"), ("croupier", "M. Bon")):
-        sign = Commanded(at_ns=0, source="command", name="attest", by=by, role=role, args={"what": "verification"})
+    signed = [("verification", "comite"), ("verification", "croupier"), ("series", "chef")]
+    for what, role in signed:
+        sign = Commanded(at_ns=0, source="command", name="attest", by=role, role=role, args={"what": what})
         state = table.step(state, sign).state
     state = table.step(state, Commanded(at_ns=0, source="command", name="open", by="x", role="comite", args={})).state
     assert state.phase is Phase.MISES_OUVERTES

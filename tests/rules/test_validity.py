@@ -39,6 +39,8 @@ NOTED = {
     "lanceur_hors_roulement",
     "roulement_non_suivi",
     "trop_de_joueurs",
+    "change_impossible",
+    "piles_non_reconstituees",
     "appareil_douteux",
     "case_confirmee",
     "resultat_manuel",
@@ -49,6 +51,8 @@ WEIGHED = {
     "source_manquante",
     "mise_retiree_apres_cloture",
     "prison_intouchable",
+    "pieces_inegales",
+    "pieces_au_dessus_du_plein",
 }
 """Found under a code or with a severity that the code works out."""
 

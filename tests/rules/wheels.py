@@ -22,7 +22,7 @@ from rules.facts import (
 )
 from rules.game import House, RnvpMode
 from rules.games.roue_de_la_chance import RoueOptions
-from rules.games.roulette.variants import FrancaiseOptions
+from rules.games.roulette.variants import AmericaineOptions, AnglaiseOptions, FrancaiseOptions
 from rules.table import Table
 from tests.rules.playbook import CW, MS, Play
 
@@ -198,3 +198,20 @@ def doubtful(game: Wheel, spot: str, cents: int, player: str = "J2") -> str:
 
 def lying(game: Wheel) -> list[tuple[str, str, int, str]]:
     return [(stake.player, stake.type, stake.cents, stake.carried) for stake in game.state.stakes]
+
+
+def americaine(**options: Any) -> Wheel:
+    """A roulette américaine that is open; chips are told by the keypad."""
+    house = replace(FRANCAISE, tableaux=1, options=AmericaineOptions(**options))
+    game = table("roulette_americaine", house)
+    game.command("open")
+    return game
+
+
+def anglaise(**options: Any) -> Wheel:
+    """A roulette anglaise that is open."""
+    house = replace(FRANCAISE, tableaux=1, options=AnglaiseOptions(**options))
+    game = table("roulette_anglaise", house)
+    game.command("attest", what="series", role="chef")
+    game.command("open")
+    return game

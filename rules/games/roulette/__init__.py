@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from rules.bets import Layout
+from rules.bets import Layout, SeriesLaw
 from rules.cases import Case
 from rules.decisions import Phase, Severity
-from rules.game import Found, Game, Needed, always
+from rules.game import Found, Game, House, Needed
 from rules.games.roulette import draw, payment, tapis
 from rules.games.roulette.variants import VARIANTS, Variant, ZeroRule
+from rules.series import EXCEPTION
 from rules.wheel import CALL_TIMER, LAMPS, WheelCoup
 
 
@@ -25,6 +26,13 @@ def game(variant: Variant) -> Game:
         del options
         return lay
 
+    def needs(house: House, public_options: Mapping[str, object]) -> tuple[Needed, ...]:
+        del public_options
+        return (*variant.needs, encaisse, *(variant.hippodrome if getattr(house.options, "hippodrome", False) else ()))
+
+    def series(options: Any) -> SeriesLaw | None:
+        return options.series if options and variant.stacks else None
+
     def settle_case(case: Case) -> dict[str, object]:
         return payment.settle_case(variant, lay, made, case)
 
@@ -33,16 +41,19 @@ def game(variant: Variant) -> Game:
         coup=WheelCoup,
         options=variant.options,
         hears=draw.HEARS,
-        says=draw.SAYS,
+        says=draw.says(variant),
+        begins=draw.says(variant) & {draw.STACKS, EXCEPTION},
         timers=frozenset({CALL_TIMER}),
         lamps=LAMPS,
         phases=frozenset(Phase) - (frozenset() if choice else {Phase.CHOIX}),
         layout=layout,
         limits=payment.limits,
         minimum_change=("reopen", variant.reopening),
-        needs=always(*variant.needs, encaisse),
+        needs=needs,
+        series=series,
         hear=partial(draw.hear, variant),
         check=partial(payment.check, variant),
+        beside=partial(payment.beside, variant),
         offers=partial(payment.offers, variant),
         settle=partial(payment.settle, variant, lay),
         value=draw.value,

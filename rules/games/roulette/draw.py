@@ -28,6 +28,7 @@ from rules.facts import (
 from rules.game import Abandon, Context, Go, Heard, Outcome, Reading, Reopen
 from rules.games.roulette.tapis import chances
 from rules.games.roulette.variants import Variant
+from rules.series import EXCEPTION
 from rules.wheel import WRONG_SENSE, Hearing, WheelCoup
 from rules.words import text
 
@@ -44,9 +45,19 @@ HEARS = frozenset(
         TimerElapsed,
     }
 )
-SAYS = frozenset({"rien_ne_va_plus", "jeton_dans_le_cylindre", "faites_vos_jeux", "lanceur"})
+STACKS = "piles_reconstituees"
 SAME_SENSE = "bille_dans_le_sens_du_cylindre"
 """Breach of one launch of the ball: put right by launching it properly."""
+
+
+def says(variant: Variant) -> frozenset[str]:
+    """What is said at this roulette and heard by its law."""
+    said = {"rien_ne_va_plus", "jeton_dans_le_cylindre", "faites_vos_jeux", "lanceur"}
+    if variant.stacks:
+        said.add(STACKS)
+    if variant.exchange:
+        said.add(EXCEPTION)
+    return frozenset(said)
 
 
 def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Heard:
@@ -58,7 +69,7 @@ def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Hea
         case SpinStopped():
             rotor_stopped(h, fact)
         case BallLaunched():
-            launched(h, fact)
+            launched(h, fact, variant)
         case DropDue():
             wheel.due(h, "drop_due")
             if h.coup.launched and not_actuated(h):
@@ -77,6 +88,10 @@ def hear(variant: Variant, coup: WheelCoup, fact: Fact, context: Context) -> Hea
             wheel.place_your_bets(h)
         case Announced(code="lanceur", by=by):
             takes_over(h, by)
+        case Announced(code="piles_reconstituees"):
+            stacks_rebuilt(h)
+        case Announced(code="change_impossible") if h.is_open:
+            h.found(EXCEPTION, variant.exchange, Severity.NOTED)
         case TimerElapsed(name=wheel.CALL_TIMER):
             wheel.overdue(h)
         case _:
@@ -112,7 +127,7 @@ def rotor_stopped(h: Hearing, fact: SpinStopped) -> None:
         h.set(travel=fact.travel, per_turn=fact.per_turn)
 
 
-def launched(h: Hearing, fact: BallLaunched) -> None:
+def launched(h: Hearing, fact: BallLaunched, variant: Variant) -> None:
     """The ball runs; told again when its sense turns out to be another."""
     if h.coup.launched and fact.direction is h.coup.ball_direction:
         h.ignore("deja_lancee")
@@ -122,6 +137,7 @@ def launched(h: Hearing, fact: BallLaunched) -> None:
     if first:
         h.mark("launched")
         who_launches(h)
+        stacks_before(h, variant)
         if h.is_open:
             h.say(Go(phase=Phase.LANCE))
     judge_ball(h)
@@ -210,6 +226,27 @@ def who_launches(h: Hearing) -> None:
 def rota_of(h: Hearing) -> tuple[str, ...]:
     """The order of launchers, where this roulette has one."""
     return getattr(h.context.house.options, "rota_lanceurs", ())
+
+
+# --- colour chips ----------------------------------------------------------------------------------------------------
+
+
+def stacks_rebuilt(h: Hearing) -> None:
+    """The croupier has rebuilt the piles of colour chips for this coup."""
+    if h.coup.launched:
+        h.ignore("deja_lancee")
+        return
+    h.set(memory={**h.coup.memory, STACKS: h.coup.no})
+    h.announce(STACKS)
+
+
+def stacks_before(h: Hearing, variant: Variant) -> None:
+    """Where no employee assists him, the croupier rebuilds the piles before he launches (R-RA-06, R-AN-17)."""
+    if not variant.stacks or h.context.house.options.employe_assistant:
+        return
+    if h.coup.memory.get(STACKS, h.coup.no) != h.coup.no:  # the first coup of a partie has nothing to rebuild
+        h.found("piles_non_reconstituees", variant.stacks, Severity.NOTED)
+    h.set(memory={**h.coup.memory, STACKS: h.coup.no})
 
 
 # --- the pocket ------------------------------------------------------------------------------------------------------

@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from rules import cases
-from rules.bets import Layout, Refusal, Stake
+from rules.bets import Layout, Refusal, Stake, spot_id
 from rules.cases import Case
-from rules.decisions import Line
-from rules.game import Game, House, Outcome
+from rules.decisions import Line, Severity
+from rules.game import Found, Game, House, Outcome
 from rules.games.roulette.tapis import chances
-from rules.games.roulette.variants import SIMPLE, Variant, ZeroRule
+from rules.games.roulette.variants import SIMPLE, SMALL, Variant, ZeroRule
 from rules.limits import Limits, fixed_by_the_text
 from rules.settlement import Settlement, groups_by_type, line, transfers
 from rules.wheel import WheelCoup
@@ -40,6 +40,37 @@ def check(variant: Variant, stake: Stake, lay: Layout, house: House) -> Refusal 
         requirement=variant.combinations,
         text=text("combinaison_inexistante", bet=bet),
     )
+
+
+def beside(
+    variant: Variant, stake: Stake, others: Sequence[Stake], limits: Limits | None, house: House
+) -> Refusal | Found | None:
+    """A player's stakes on single numbers, and those that share numbers, are equal, the plein's maximum each (R-RA-25).
+
+    A reading (spec §10): every player's chips have one value, so equal pieces are equal amounts.
+    """
+    if not variant.equal_pieces:
+        return None
+    for other in others:
+        if (other.player, other.tableau) != (stake.player, stake.tableau) or not linked(stake, other):
+            continue
+        if stake.cents != other.cents:
+            code = "pieces_inegales"
+        elif limits is not None and stake.cents > limits.maxima["plein"]:
+            code = "pieces_au_dessus_du_plein"
+        else:
+            continue
+        args = {"player": stake.player, "spot": spot_id(stake.type, stake.on), "other": spot_id(other.type, other.on)}
+        if house.options.regle_pieces_egales == "bloquer":
+            return Refusal(code=code, requirement=variant.equal_pieces, text=text(code, **args))
+        return Found(code=code, requirement=variant.equal_pieces, severity=Severity.NOTED, args=args)
+    return None
+
+
+def linked(one: Stake, other: Stake) -> bool:
+    """Are these two bets on single numbers, or do they share numbers on the layout."""
+    both = {one.type, other.type}
+    return both <= set(SMALL) and (both == {"plein"} or not set(one.on).isdisjoint(other.on))
 
 
 def offers(variant: Variant, stakes: Sequence[Stake], outcome: Outcome, coup: WheelCoup) -> dict[str, tuple[str, ...]]:

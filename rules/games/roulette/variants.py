@@ -2,19 +2,18 @@
 
 Sources: spec/roulette-francaise.md (R-RF), roulette-americaine.md (R-RA), roulette-anglaise.md (R-AN). Red numbers,
 columns, chevaux and transversales with a zero, and the order of the pockets are conventions of the trade that the
-text does not give (spec §10). Chips are not followed yet: their declared value and equal pieces (R-RA-24, R-RA-25),
-value chips and marks (R-AN-04, R-AN-23, R-AN-24, R-AN-27, R-AN-28).
+text does not give (spec §10), as are the names of the colours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Final, Literal
 
-from rules.bets import BetKind, On
+from rules.bets import PLAQUE, VALUE, BetKind, On, SeriesLaw
 from rules.game import Needed
 from rules.wheel import WheelLaw
 
@@ -24,6 +23,12 @@ Pocket = int | str
 RED: Final = frozenset({1, 3, 5, 7, 9, 12, 14, 16, 18, 19, 21, 23, 25, 27, 30, 32, 34, 36})
 SIMPLE: Final = ("rouge", "noir", "impair", "pair", "passe", "manque")
 """The even chances, in the order of article 51."""
+
+SMALL: Final = ("plein", "cheval", "transversale", "carre", "cinq", "sixain")
+"""Bets on single numbers and their neighbours, which share numbers with one another (R-RA-25)."""
+BOXES: Final = 10
+"""Boxes for the markers of an américaine (R-RA-02)."""
+COLOURS: Final = ("bleu", "jaune", "vert", "rose", "rouge", "blanc", "gris", "orange", "violet", "brun")
 
 FRENCH_CYLINDER: Final[tuple[Pocket, ...]] = (
     0, 32, 15, 19, 4, 21, 2, 25, 17, 34, 6, 27, 13, 36, 11, 30, 8, 23, 10,
@@ -62,6 +67,14 @@ def checked_cylinder(cylinder: tuple[Pocket, ...], zeros: tuple[Pocket, ...]) ->
         raise ValueError(f"cylindre: {zeros[0]} and {zeros[-1]} must be diametrically opposite")
 
 
+def checked_colours(colours: tuple[str, ...], allowed: Collection[int]) -> None:
+    """Raise ValueError unless there is an allowed number of different colours (R-RA-02, R-AN-02, R-AN-03)."""
+    if len(colours) not in allowed:
+        raise ValueError(f"couleurs: {len(colours)} series; allowed: {', '.join(map(str, allowed))}")
+    if len(set(colours)) != len(colours) or {"", VALUE, PLAQUE} & set(colours) or any("/" in c for c in colours):
+        raise ValueError(f"couleurs: {list(colours)} must name each colour once, none {VALUE} or {PLAQUE}, without /")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrancaiseOptions:
     """What the house fixes at a roulette française (spec §7)."""
@@ -86,9 +99,25 @@ class AmericaineOptions:
     """What the house fixes at a roulette américaine."""
 
     cylindre: tuple[Pocket, ...] = AMERICAN_CYLINDER
+    couleurs: tuple[str, ...] = COLOURS
+    """Its series of chips, each with its box (R-RA-02)."""
+    regle_pieces_egales: Literal["bloquer", "signaler"] = "signaler"
+    """Unequal pieces on linked numbers are refused, or noted (R-RA-25)."""
+    employe_assistant: bool = True
+    """Without one the croupier tells that the piles are rebuilt before he launches (R-RA-06)."""
 
     def __post_init__(self) -> None:
         checked_cylinder(self.cylindre, (0, "00"))
+        checked_colours(self.couleurs, range(1, BOXES + 1))
+        if self.regle_pieces_egales not in ("bloquer", "signaler"):
+            raise ValueError(f"regle_pieces_egales: {self.regle_pieces_egales!r} is not one of bloquer, signaler")
+
+    @property
+    def series(self) -> SeriesLaw:
+        """Its colour chips."""
+        return SeriesLaw(
+            colours=self.couleurs, boxes=BOXES, boxes_requirement="R-RA-02", value="R-RA-24", change="R-RA-24"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +125,42 @@ class AnglaiseOptions:
     """What the house fixes at a roulette anglaise."""
 
     cylindre: tuple[Pocket, ...] = FRENCH_CYLINDER
+    couleurs: tuple[str, ...] = COLOURS[:8]
+    """Its seven or eight series of chips, each with its compartment (R-AN-02, R-AN-03)."""
+    couleur_additionnelle: str = ""
+    """A series that may replace one that is not complete any more (R-AN-03)."""
+    marque: str = ""
+    """The mark that all its chips bear, as the reader tells it; empty = not followed (R-AN-04)."""
+    plaques_vingt: bool = False
+    """Plaques worth twenty chips are used (R-AN-05)."""
+    hippodrome: bool = False
+    """The layout shows the cylinder in miniature: a chef de table is present (R-AN-11)."""
+    employe_assistant: bool = True
+    """Without one the croupier tells that the piles are rebuilt before he launches (R-AN-17)."""
 
     def __post_init__(self) -> None:
         checked_cylinder(self.cylindre, (0,))
+        checked_colours(self.couleurs, (7, 8))
+        if self.couleur_additionnelle:
+            checked_colours((*self.couleurs, self.couleur_additionnelle), (8, 9))
+
+    @property
+    def series(self) -> SeriesLaw:
+        """Its colour chips."""
+        spare = (self.couleur_additionnelle,) if self.couleur_additionnelle else ()
+        return SeriesLaw(
+            colours=(*self.couleurs, *spare),
+            boxes=len(self.couleurs),
+            boxes_requirement="R-AN-02",
+            value="R-AN-27",
+            change="R-AN-28",
+            new_colour=True,
+            mark=self.marque,
+            mark_requirement="R-AN-04",
+            plaques=self.plaques_vingt,
+            money_on=frozenset(SIMPLE),
+            money_requirement="R-AN-23",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +190,14 @@ class Variant:
     reopening: str
     """Requirement that the minimum changes by closing and reopening, with a new encaisse (article 53)."""
     most_tableaux: tuple[int, str]
+    hippodrome: tuple[Needed, ...] = ()
+    """Needed besides where the layout has a hippodrome."""
+    stacks: str = ""
+    """Requirement that the piles of colour chips are rebuilt before each launch."""
+    exchange: str = ""
+    """Requirement of the exception that lets value chips lie elsewhere."""
+    equal_pieces: str = ""
+    """Requirement that linked stakes of a player are equal; empty = they need not be."""
     most_players: tuple[int, str] | None = None
 
     @property
@@ -249,6 +319,8 @@ AMERICAINE: Final = Variant(
     combinations="R-RA-20",
     needs=(),
     reopening="R-RA-26",
+    stacks="R-RA-06",
+    equal_pieces="R-RA-25",
     most_tableaux=(2, "R-RA-03"),
     most_players=(7, "R-RA-03"),
 )
@@ -299,6 +371,9 @@ ANGLAISE: Final = Variant(
         Needed(what="series", roles=("chef",), when="open", requirement="R-AN-09"),
     ),
     reopening="R-AN-30",
+    hippodrome=(Needed(what="chef_de_table", roles=("chef",), when="open", requirement="R-AN-11"),),
+    stacks="R-AN-17",
+    exchange="R-AN-24",
     most_tableaux=(2, "R-AN-06"),
     most_players=(8, "R-AN-06"),
 )
