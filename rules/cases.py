@@ -7,7 +7,7 @@ answer. What differs from game to game (keys, outcome, facts told beside the mon
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -29,6 +29,8 @@ CASE_KEYS: Final = {
 }
 CONFIG_KEYS: Final = frozenset({"min"})
 BET_KEYS: Final = frozenset({"id", "player", "tableau", "type", "on", "stake"})
+MAXIMUM_KEYS: Final = frozenset({"amount", "table_maximum"})
+"""Keys of the bet in a validation that checks a maximum, in games whose house chooses it (boule, vingt-trois)."""
 
 
 class CaseError(ValueError):
@@ -51,6 +53,8 @@ class Case:
     stakes: tuple[Stake, ...]
     """The bets as stakes, in the same order."""
     outcome: Mapping[str, object]
+    maximum: int | None = None
+    """The maximum in cents that a validation asks for, for bets of the type of its one bet."""
 
     @property
     def minimum(self) -> int | None:
@@ -111,8 +115,10 @@ def parse(given: object) -> tuple[Case, Game]:
         bets=tuple(bet for bet, _ in bets),
         stakes=tuple(stakes),
         outcome=outcome,
+        maximum=maximum_asked(*bets[0]) if kind == VALIDATION else None,
     )
-    _ = case.minimum
+    if case.minimum is None and case.maximum is not None:
+        raise CaseError("/config/min", "is missing: a maximum is a multiple of the minimum")
     return case, game
 
 
@@ -129,9 +135,25 @@ def as_stake(bet: Mapping[str, object], pointer: str, *, named: bool) -> Stake:
         tableau=integer(bet, "tableau", pointer, least=1) if "tableau" in bet else 1,
         type=word(bet, "type", pointer),
         on=tuple(on),
-        cents=integer(bet, "stake", pointer, least=0),
+        cents=stake_in(bet, pointer),
         choices=tuple(choices(bet, pointer)),
     )
+
+
+def maximum_asked(bet: Mapping[str, object], pointer: str) -> int | None:
+    """The maximum that is checked: `table_maximum`, or `amount` where `table_maximum` is true or left out."""
+    if not bet.keys() & MAXIMUM_KEYS:
+        return None
+    key = "amount" if bet.get("table_maximum", True) is True else "table_maximum"
+    return integer(bet, key, pointer, least=1)
+
+
+def stake_in(bet: Mapping[str, object], pointer: str) -> int:
+    """The stake of a bet. Where a maximum is checked it is `amount`, or nothing beyond the maximum itself."""
+    asked = maximum_asked(bet, pointer)
+    if "stake" in bet or asked is None:
+        return integer(bet, "stake", pointer, least=0)
+    return integer(bet, "amount", pointer, least=0) if "amount" in bet else asked
 
 
 def choices(bet: Mapping[str, object], pointer: str) -> Iterable[str]:
@@ -158,19 +180,19 @@ def refusal(
     return below_minimum(stake, limits) or above_maximum(spot, stake.cents, others, stake.player, limits)
 
 
-def limits_of(case: Case, game: Game, house: House) -> Limits | None:
-    """The limits of a case, None when it names no minimum."""
+def limits_of(case: Case, game: Game, house: House) -> Limits | Refusal | None:
+    """The limits of a case, None when it names no minimum, or why the text forbids the maximum that it asks for."""
     if case.minimum is None:
         return None
-    limits = game.limits(game.layout(house.options), house, case.minimum, {})
-    if isinstance(limits, Refusal):
-        raise CaseError("/config", limits.text)
-    return limits
+    maxima = {} if case.maximum is None else {case.stakes[0].type: case.maximum}
+    return game.limits(game.layout(house.options), house, case.minimum, maxima)
 
 
 def playing(case: Case, game: Game, house: House) -> tuple[Stake, ...]:
     """The bets that stand, as the layout writes them; the others are `refused` in the answer."""
     layout, limits = game.layout(house.options), limits_of(case, game, house)
+    if isinstance(limits, Refusal):
+        raise CaseError("/config", limits.text)
     standing: list[Stake] = []
     for stake in case.stakes:
         if refusal(stake, standing, game, layout, house, limits) is None:
@@ -181,8 +203,10 @@ def playing(case: Case, game: Game, house: House) -> tuple[Stake, ...]:
 def validated(case: Case, game: Game) -> dict[str, object]:
     """The answer to a validation."""
     house = House(declared_minimum_cents=case.minimum or 1)
-    layout, limits = game.layout(house.options), limits_of(case, game, house)
-    refused = refusal(case.stakes[0], (), game, layout, house, limits)
+    layout, limits, stake = game.layout(house.options), limits_of(case, game, house), case.stakes[0]
+    if case.maximum is not None and not stake.on:  # the question is an amount: any bet of the type will do
+        stake = next((replace(stake, on=spot.on) for spot in layout.spots.values() if spot.type == stake.type), stake)
+    refused = limits if isinstance(limits, Refusal) else refusal(stake, (), game, layout, house, limits)
     if refused is None:
         return {"accepted": True}
     reason = {"code": refused.code, "requirement": refused.requirement, "text": refused.text}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -12,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules import game as games
-from rules.cases import CaseError, answer, answer_all, parse
+from rules.bets import Refusal
+from rules.cases import MAXIMUM_KEYS, CaseError, answer, answer_all, parse, playing
+from rules.game import House
 from rules.money import from_wire
 
 COLUMN_2 = list(range(2, 37, 3))
@@ -255,6 +258,68 @@ def test_validation(game: str, bet: dict[str, Any], requirement: str | None) -> 
     assert reason["requirement"] == requirement
 
 
+def maximum(monkeypatch: pytest.MonkeyPatch, bet: dict[str, Any], **config: Any) -> Any:
+    """The answer to a validation of a maximum, in a game that has the keys for it."""
+    roue = games.load("roue_de_la_chance")
+    chosen = replace(roue, case_keys={**roue.case_keys, "bet": MAXIMUM_KEYS})
+    monkeypatch.setattr(games, "load", lambda _: chosen)
+    given_config = {"min": 200, **config}
+    return answer({"game": "roue_de_la_chance", "kind": "validation", "config": given_config, "bet": bet})
+
+
+@pytest.mark.parametrize(
+    ("bet", "accepted"),
+    [
+        ({"amount": 20_000, "table_maximum": True}, True),
+        ({"amount": 20_001, "table_maximum": True}, False),
+        ({"amount": 20_000}, True),
+        ({"amount": 19_999}, False),
+        ({"table_maximum": 20_000}, True),
+        ({"table_maximum": 20_001}, False),
+        ({"table_maximum": 20_000, "amount": 20_000}, True),
+        ({"table_maximum": 20_000, "amount": 20_001}, False),
+        ({"table_maximum": 20_000, "stake": 200}, True),
+        ({"table_maximum": 20_000, "stake": 199}, False),
+        ({"table_maximum": True, "amount": 20_000, "stake": 20_001}, False),
+    ],
+)
+def test_the_maximum_itself_is_checked(monkeypatch: pytest.MonkeyPatch, bet: dict[str, Any], accepted: bool) -> None:
+    """`table_maximum` is the maximum and `amount` the stake, or it is only said to be meant and `amount` is it."""
+    told = maximum(monkeypatch, {"type": "orange", **bet})
+    assert told["accepted"] is accepted
+    assert accepted or told["reason"]["requirement"] in ("R-RC-17", "R-RC-18")
+
+
+@pytest.mark.parametrize(
+    ("bet", "pointer"),
+    [
+        ({"table_maximum": False, "amount": 1}, "/bet/table_maximum"),
+        ({"table_maximum": "plein", "amount": 1}, "/bet/table_maximum"),
+        ({"table_maximum": 0}, "/bet/table_maximum"),
+        ({"table_maximum": True}, "/bet/amount"),
+        ({"table_maximum": True, "amount": "1"}, "/bet/amount"),
+        ({"amount": 0}, "/bet/amount"),
+        ({"table_maximum": 20_000, "amount": -1}, "/bet/amount"),
+        ({"table_maximum": 20_000, "stake": "1"}, "/bet/stake"),
+    ],
+)
+def test_a_maximum_that_is_none(monkeypatch: pytest.MonkeyPatch, bet: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        maximum(monkeypatch, {"type": "orange", **bet})
+    assert caught.value.pointer == pointer
+
+
+def test_a_maximum_needs_the_minimum_of_which_it_is_a_multiple() -> None:
+    roue = games.load("roue_de_la_chance")
+    asked = {"game": roue.id, "kind": "validation", "bet": {"type": "orange", "amount": 100}}
+    with pytest.raises(CaseError, match="/bet/amount: is not a key here"):  # nobody chooses one at the roue
+        answer(asked)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(games, "load", lambda _: replace(roue, case_keys={"bet": MAXIMUM_KEYS}))
+        with pytest.raises(CaseError, match="/config/min: is missing: a maximum is a multiple of the minimum"):
+            answer(asked)
+
+
 # --- strictness ------------------------------------------------------------------------------------------------------
 
 
@@ -361,25 +426,12 @@ def test_an_unknown_game_names_what_exists() -> None:
         answer(with_value("roulette_russe", "game"))
 
 
-def test_limits_that_the_game_refuses_are_a_fault_of_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_that_the_game_refuses_are_a_fault_of_a_settlement() -> None:
     """A house minimum of one colour above its maximum can only come from options; a case has none: force one."""
-    from dataclasses import replace
-
-    from rules.bets import Refusal
-    from rules.games import roue_de_la_chance as roue
-
+    read, game = parse(valid_roue() | {"config": {"min": 1}})
     refused = Refusal(code="minimum_sous_le_declare", requirement="R-GEN-10", text="trop bas")
-    forced = replace(roue.GAME, limits=lambda *_: refused)
-    monkeypatch.setattr(games, "load", lambda _: forced)
     with pytest.raises(CaseError, match="/config: trop bas"):
-        answer(
-            {
-                "game": "roue_de_la_chance",
-                "kind": "validation",
-                "config": {"min": 1},
-                "bet": {"type": "vert", "stake": 9},
-            }
-        )
+        playing(read, replace(game, limits=lambda *_: refused), House(declared_minimum_cents=1))
 
 
 def test_parsing_keeps_what_the_game_reads_itself() -> None:
