@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from rules.cases import MAXIMUM_KEYS, CaseError, answer, answer_all, parse, play
 from rules.game import House
 from rules.money import from_wire
 
+WRITTEN = json.loads((Path(__file__).parents[1] / "data/settle-cases.json").read_text("utf-8"), parse_float=Decimal)
 COLUMN_2 = list(range(2, 37, 3))
 
 
@@ -89,6 +91,19 @@ def test_example_under_three_turns() -> None:
         "status": {"a": "push"},
         "net_by_player": {"J1": 0},
     }
+
+
+@pytest.mark.parametrize("written", WRITTEN, ids=lambda written: f"{written['from']}-{written['case']['game']}")
+def test_cases_written_by_hand_from_the_documents(written: dict[str, Any]) -> None:
+    """What a case names of its answer is answered so; the rest of the answer is free."""
+    told: Any = answer_all(written["case"])
+    for key, wanted in written["answer"].items():
+        if key == "reason":
+            assert told[key]["requirement"] == wanted["requirement"]
+        elif key == "order":
+            assert [sorted(group) for group in told[key]] == wanted
+        else:
+            assert told[key] == wanted, key
 
 
 def test_a_list_is_answered_by_a_list() -> None:

@@ -44,6 +44,7 @@ def net(game: str, *bets: tuple[Any, ...], **outcome: Any) -> Any:
 
 
 def test_t06_the_call_comes_during_the_spin_at_a_roulette() -> None:
+    """R-RF-11: a stake in the spin but before the call is in time."""
     game = francaise()
     s = 1_000 * MS
     start = game.now
@@ -61,6 +62,7 @@ def test_t06_the_call_comes_during_the_spin_at_a_roulette() -> None:
 
 
 def test_t09_annulled_spins_count_for_the_direction() -> None:
+    """R-RC-07, R-RC-09: compared with the last actuation, not with the last valid one."""
     game = roue()
     game.spin(CW)
     game.slow()
@@ -85,6 +87,7 @@ def test_t09_annulled_spins_count_for_the_direction() -> None:
     [(155, False, Status.VOID), (156, False, Status.VALID), (281, True, Status.VOID)],
 )
 def test_t10_three_full_turns_and_obstruction_absolute(passages: int, touched: bool, status: Status) -> None:
+    """R-RC-08, R-RC-09: 155 cells are no three turns; a touch voids any number of them."""
     game = roue()
     game.spin(CW)
     game.slow()
@@ -96,6 +99,7 @@ def test_t10_three_full_turns_and_obstruction_absolute(passages: int, touched: b
 
 
 def test_t11_payment_in_ascending_gain_across_players() -> None:
+    """R-RC-22."""
     result = settle(
         "roue_de_la_chance",
         ("A", "rouge", [], 5),
@@ -109,6 +113,7 @@ def test_t11_payment_in_ascending_gain_across_players() -> None:
 
 
 def test_t12_blanche_and_noire_are_two_bets() -> None:
+    """R-RC-14, R-RC-18: five minima each, and white does not pay black."""
     bets: list[dict[str, Any]] = [{"id": bet, "player": "J1", "type": bet, "stake": 1000} for bet in ("blanc", "noir")]
     case = {"game": "roue_de_la_chance", "kind": "settlement", "config": {"min": 200}, "bets": bets}
     result: dict[str, Any] = answer({**case, "outcome": {"colour": "blanc", "turns": 4}})
@@ -117,7 +122,7 @@ def test_t12_blanche_and_noire_are_two_bets() -> None:
 
 
 def test_t13_the_cell_where_the_marker_comes_to_rest_counts() -> None:
-    """The encoder tells the rest once, with the cell after the rock-back; nothing is latched before."""
+    """R-RC-12: the encoder tells the rest once, with the cell after the rock-back; nothing is latched before."""
     game = roue()
     game.spin(CW)
     game.slow()
@@ -133,10 +138,12 @@ def test_t13_the_cell_where_the_marker_comes_to_rest_counts() -> None:
 
 @pytest.mark.parametrize(("stake", "result", "gain"), [(20, 17, 1000), (5, 17, 250), (20, 0, -2000), (20, 30, -2000)])
 def test_t14_24_numbers_pay_one_half(stake: int, result: int, gain: int) -> None:
+    """R-RF-21: exactly a half, and nothing back at a zero (R-RF-29)."""
     assert net("roulette_francaise", ("J1", "deux_douzaines", DOZEN_1 + DOZEN_2, stake), numbers=[result]) == gain
 
 
 def test_t14_the_half_of_an_odd_cent_stays_exact() -> None:
+    """R-RF-21, R-GEN-02."""
     bet: dict[str, Any] = {
         "id": "a",
         "player": "J1",
@@ -149,6 +156,7 @@ def test_t14_the_half_of_an_odd_cent_stays_exact() -> None:
 
 
 def test_t15_francaise_zero() -> None:
+    """R-RF-24, R-RF-29: half back for the even chance only."""
     bets: tuple[tuple[Any, ...], ...] = (
         ("J1", "rouge", [], 100, "retire"),
         ("J1", "douzaine", DOZEN_1, 100),
@@ -160,6 +168,7 @@ def test_t15_francaise_zero() -> None:
 
 
 def test_t16_a_prison_win_has_no_gain() -> None:
+    """R-RF-26."""
     assert net("roulette_francaise", ("J1", "rouge", [], 100, "prison"), numbers=[0, 7]) == 0
 
 
@@ -172,11 +181,13 @@ def test_t16_a_prison_win_has_no_gain() -> None:
     ],
 )
 def test_t17_successive_zeros_halve(choices: tuple[str, ...], numbers: list[int], result: int) -> None:
+    """R-RF-27: a half, a quarter, an eighth of the stake as it was laid."""
     assert net("roulette_francaise", ("J1", "rouge", [], 100, *choices), numbers=numbers) == result
 
 
 @pytest.mark.parametrize(("numbers", "returned"), [([0, 0], 2500), ([0], 5000)])
 def test_t18_last_coup_forced_refund(numbers: list[int], returned: int) -> None:
+    """R-RF-28: no choice where no coup is left to stay for."""
     bet: tuple[Any, ...] = ("J1", "rouge", [], 100, "prison", "prison")
     assert net("roulette_francaise", bet, numbers=numbers, last_spin_of_session=True) == returned - 10_000
     game = francaise()
@@ -201,6 +212,7 @@ X_AND_Y: tuple[tuple[Any, ...], ...] = (("X", "douzaine", DOZEN_2, 20), ("X", "p
 
 
 def test_t19_payment_walks_differ() -> None:
+    """R-RF-36 by type over all players; R-RA-27, R-RA-28 (and R-AN-31) player by player."""
     assert settle("roulette_francaise", *X_AND_Y, numbers=[17])["order"] == [["0"], ["2"], ["1"]]
     for game in ("roulette_americaine", "roulette_anglaise"):
         result = settle(game, *X_AND_Y, numbers=[17])
@@ -210,6 +222,7 @@ def test_t19_payment_walks_differ() -> None:
 
 
 def test_t20_dozens_are_not_always_first() -> None:
+    """R-RF-36, R-RA-28, R-AN-32."""
     bets: tuple[tuple[Any, ...], ...] = (
         ("J1", "douzaine", DOZEN_2, 1),
         ("J1", "noir", [], 1),
@@ -222,6 +235,7 @@ def test_t20_dozens_are_not_always_first() -> None:
 
 
 def test_t21_zero_in_three_roulettes() -> None:
+    """R-RF-24 by choice, R-RA-19 all, R-AN-22 half without being asked."""
     assert net("roulette_francaise", ("J1", "pair", [], 100, "retire"), numbers=[0]) == -5000
     assert net("roulette_francaise", ("J1", "pair", [], 100, "prison"), numbers=[0]) is None
     assert net("roulette_americaine", ("J1", "pair", [], 100), numbers=[0]) == -10_000
@@ -232,6 +246,7 @@ def test_t21_zero_in_three_roulettes() -> None:
 
 
 def test_t22_five_numbers_and_no_24() -> None:
+    """R-RA-15, R-RA-20."""
     five = ("J1", "cinq", [0, "00", 1, 2, 3], 10)
     assert net("roulette_americaine", five, numbers=["00"]) == 6000
     result = settle("roulette_americaine", ("J1", "deux_douzaines", DOZEN_1 + DOZEN_2, 20), numbers=[17])
@@ -280,6 +295,7 @@ MAXIMA = {
 
 @pytest.mark.parametrize("game_id", MAXIMA)
 def test_t23_maxima_are_tables(game_id: str) -> None:
+    """R-RF-30, R-RF-31, R-RA-22, R-RA-23, R-AN-26."""
     game = load(game_id)
     house = House(declared_minimum_cents=500, options=game.options())
     limits = game.limits(game.layout(house.options), house, 500, {})
@@ -297,6 +313,7 @@ def relaunched(game: Wheel) -> Wheel:
 
 
 def test_t27_jeton_in_the_cylinder() -> None:
+    """R-RF-10: no result from that launch, the coup goes on."""
     game = relaunched(francaise())
     game.read(8)
     game.read(8, "console")
@@ -312,6 +329,7 @@ def test_t27_jeton_in_the_cylinder() -> None:
 
 
 def test_t85_the_minimum_of_a_roulette_changes_with_a_new_encaisse_its_maxima_never() -> None:
+    """R-GEN-03, R-RF-30."""
     game = francaise()
     for name in ("limits", "open"):
         if name == "open":
@@ -327,6 +345,7 @@ def test_t85_the_minimum_of_a_roulette_changes_with_a_new_encaisse_its_maxima_ne
 
 
 def test_t86_wrong_direction_does_not_void() -> None:
+    """R-GEN-08, R-RF-09."""
     game = francaise()
     for number in (5, 17):
         game.say("faites_vos_jeux")
