@@ -221,6 +221,8 @@ class Consumer:
         self.heard: list[Heard] = []
         self.losses = 0
         """How often the broker went away."""
+        self.patience_s = 10.0
+        """How long a table may take for an answer."""
         self._used = ""
         """The nonce of the last command: the state that tells the next one may still be under way."""
         self._new = asyncio.Event()
@@ -285,8 +287,8 @@ class Consumer:
             if heard.suffix == suffix and heard.payload and like(heard.body):
                 return heard.body
 
-    async def give(self, envelope: Mapping[str, Any], deadline_s: float = 10.0) -> dict[str, Any]:
-        """Send an envelope as it is and wait for the reply."""
+    async def give(self, envelope: Mapping[str, Any]) -> dict[str, Any]:
+        """Send an envelope as it is and wait for the reply; raises TimeoutError."""
         correlation = uuid4().bytes
         properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
         properties.ResponseTopic = self._reply_topic
@@ -294,7 +296,7 @@ class Consumer:
         reply = self._replies[correlation] = self._loop.create_future()
         topic = f"{self.base}/cmd/{envelope['cmd']['name']}"
         self._client.publish(topic, canonical(envelope), qos=1, properties=properties)
-        async with asyncio.timeout(deadline_s):
+        async with asyncio.timeout(self.patience_s):
             answer: dict[str, Any] = await reply
             return answer
 
@@ -315,7 +317,7 @@ class Consumer:
             states = [heard.body for heard in self.heard if heard.suffix == "state" and heard.payload]
             if states and (states[-1]["clock_synchronised"] or states[-1]["nonce"] != used):
                 return "" if states[-1]["clock_synchronised"] else str(states[-1]["nonce"])
-            await self.message(len(self.heard), 10.0)
+            await self.message(len(self.heard), self.patience_s)
 
 
 _BEFORE_THE_NONCE = {"malformed", "unknown", "wrong_table", "unsigned", "bad_signature", "unauthorised", "repeated"}

@@ -24,7 +24,7 @@ MADE_HERE = {
     ".git", ".venv", ".hypothesis", ".import_linter_cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__"
 }  # fmt: skip
 """What tools leave behind; none of it is in the repository."""
-ENTRIES = ("controller.__main__", "controller.tablectl.__main__", "hil.__main__", "hil.demo", "hil.vm")
+ENTRIES = ("controller.__main__", "controller.tablectl.__main__", "hil.__main__", "hil.demo", "hil.vm.__main__")
 
 
 def tree(folder: Path = ROOT) -> Iterator[Path]:

@@ -71,10 +71,17 @@ class Desk:
         self.journal.close()
 
 
-def desk(folder: Path, table: Config | None = None, *, ring_bytes: int = 1_000_000, seconds: int = 60) -> Desk:
+def desk(
+    folder: Path,
+    table: Config | None = None,
+    *,
+    clock: Clock | None = None,
+    ring_bytes: int = 1_000_000,
+    seconds: int = 60,
+) -> Desk:
     """A desk on a fresh journal, or on the one that stands in the folder."""
     table = config() if table is None else table
-    clock, key = Clock(), key_of_folder(folder)
+    clock, key = clock or Clock(), key_of_folder(folder)
     owner = Owner(table=f"{table.site}/{table.table}", game=table.game.id, version="0", boot="boot")
     journal = Journal(folder, owner, key, clock)
     before = restored(journal.found, table.game)

@@ -154,7 +154,7 @@ async def test_a_device_task_that_fails_is_restarted_and_its_device_lost_meanwhi
         ("rules.table.Table.step", "task sequencer has failed: JournalBrokenError: nobody knows"),
     ],
 )
-async def test_a_critical_task_that_fails_ends_the_daemon_loudly(
+async def test_case_94_a_critical_task_that_fails_ends_the_daemon_loudly(
     what: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -170,7 +170,7 @@ async def test_a_critical_task_that_fails_ends_the_daemon_loudly(
     App(config(tmp_path), Clock(), Notifier({}))._journal.close()  # nothing is left locked
 
 
-async def test_the_watchdog_says_who_makes_no_progress(
+async def test_case_94_the_watchdog_says_who_makes_no_progress(
     tmp_path: Path, manager: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Field case 94: fed only while every critical task and the disk move."""

@@ -169,7 +169,7 @@ def test_a_disk_that_fills_is_told_once_and_is_over_only_with_room_to_spare(
     assert book.active == {}
 
 
-def test_a_clock_that_was_set_is_told_once(tmp_path: Path) -> None:
+def test_case_106_a_clock_that_was_set_is_told_once(tmp_path: Path) -> None:
     """Field case 106."""
     book, wall = Book(), Wall()
     watch = guard(book, make_board(tmp_path), folder="/", clock=wall)

@@ -227,7 +227,7 @@ def test_figures(tmp_path: Path) -> None:
     assert figures["trouble"] is None
 
 
-def test_every_writer_is_synced(tmp_path: Path) -> None:
+def test_case_98_every_writer_is_synced(tmp_path: Path) -> None:
     """Field case 98: also after an acknowledgement was marked without one."""
     with opened(tmp_path) as table:
         table.coup()

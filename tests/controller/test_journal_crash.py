@@ -38,7 +38,7 @@ with opened(Path(sys.argv[1]), crash=True) as table:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_was_reported_survives_a_kill(tmp_path: Path, seed: int) -> None:
+def test_case_98_what_was_reported_survives_a_kill(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     epoch, last_seq, last_coup = "", 0, 0
     for life in range(4):

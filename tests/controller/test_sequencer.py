@@ -5,13 +5,16 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 from controller import sequencer as module
+from controller.audit import verify
 from controller.clock import Clock
+from controller.journal_file import NAME
 from controller.timers import after_restart, due
 from rules.decisions import (
     BetsClosed,
@@ -29,6 +32,7 @@ from rules.decisions import (
 from rules.facts import ChipPlaced, Direction, Fact, Origin, SpinSlowed, TimerElapsed
 from rules.state import Armed, TableState
 from rules.table import Table
+from tests.controller.journals import Wall
 from tests.controller.parts import SECOND, Desk, config, desk, opening, spin
 
 
@@ -63,6 +67,43 @@ async def test_facts_are_stepped_in_order_of_arrival_and_numbered(table: Desk) -
     assert names[:4] == ["Commanded", "Commanded", "Commanded", "SpinStarted"]
     assert table.journal.head.seq == rows[-1]["seq"]
     assert Phase.LANCE in [decision.phase for decision in table.reacted if isinstance(decision, PhaseChanged)]
+
+
+STEPS = (timedelta(days=-1), timedelta(days=400), timedelta(seconds=-3))
+"""How the wall clock jumps before each fact (field case 106)."""
+
+
+async def test_case_106_a_wall_clock_that_steps_changes_nothing_but_labels(tmp_path: Path) -> None:
+    """The same evening under a good clock and under one that jumps in mid-spin: same rows, same order, same results."""
+    evenings, labels = [], []
+    for name, steps in (("good", ()), ("stepped", STEPS)):
+        wall = Wall()
+        made = desk(tmp_path / name, clock=wall)
+        rows: list[tuple[int, str, Any]] = []
+        facts = opening(SECOND) + spin(10 * SECOND, Direction.CW, 3.2) + spin(60 * SECOND, Direction.CCW, 3.4)
+        async with running(made):
+            for n, fact in enumerate(facts):
+                wall.ahead = steps[n % len(steps)] if steps else timedelta()
+                await made.sequencer.put([fact])
+                await made.rows(1)
+                batch = made.sequencer.take().batch
+                made.journal.commit(batch)
+                rows += [(row.seq, row.kind, json.loads(row.body)) for row in batch.rows]
+                labels += [(name, row.time) for row in batch.rows]
+        ended = [decision for decision in made.reacted if isinstance(decision, CoupEnded)]
+        evenings.append(
+            (
+                rows[-len(facts) :],
+                ended,
+                made.sequencer.state,
+                [json.loads(payload)["result_no"] for payload in made.journal.last_coups(9)],
+            )
+        )
+        made.close()
+        assert verify(tmp_path / name / NAME) is None
+    assert evenings[0] == evenings[1]
+    stepped = [label for name, label in labels if name == "stepped"]
+    assert stepped != sorted(stepped), "the labels do follow the clock"
 
 
 async def test_decisions_act_before_the_commit_and_alarms_after_the_row(table: Desk) -> None:

@@ -43,7 +43,7 @@ async def stray() -> None:
 @pytest.mark.parametrize(
     ("run", "says"), [(fails, "ValueError: boom"), (returns, "ended by itself"), (stray, "waited for was cancelled")]
 )
-async def test_the_end_of_a_critical_task_ends_the_group(run: Callable[[], Awaitable[None]], says: str) -> None:
+async def test_case_94_the_end_of_a_critical_task_ends_the_group(run: Callable[[], Awaitable[None]], says: str) -> None:
     owner = Supervisor(Clock())
 
     async def both() -> None:
@@ -69,7 +69,7 @@ async def test_a_critical_task_may_end_once_the_stop_has_begun() -> None:
 
 
 @pytest.mark.parametrize("run", [fails, returns, stray])
-async def test_a_restartable_task_comes_back_and_is_named(
+async def test_case_94_a_restartable_task_comes_back_and_is_named(
     run: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "PAUSES_S", (0.0, 0.001))
@@ -145,7 +145,7 @@ async def test_the_pause_grows_and_a_stable_run_resets_it(monkeypatch: pytest.Mo
     assert pauses == [first, second, third, first]
 
 
-async def test_silence_of_a_critical_task_is_named() -> None:
+async def test_case_94_silence_of_a_critical_task_is_named() -> None:
     clock = HandClock()
     owner = Supervisor(clock)
     async with asyncio.TaskGroup() as group:
@@ -159,7 +159,7 @@ async def test_silence_of_a_critical_task_is_named() -> None:
             task.cancel()
 
 
-async def test_every_worker_ends_when_it_is_cancelled_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_case_109_every_worker_ends_when_it_is_cancelled_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Field case 109: a cancellation is never lost, in the run, in `down` or in the pause."""
     monkeypatch.setattr(supervisor, "PAUSES_S", (0.0,))
     owner = Supervisor(Clock())

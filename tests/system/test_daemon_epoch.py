@@ -17,7 +17,7 @@ from tests.system.table import results, until, until_phase
 pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
 
 
-async def test_a_restored_copy_goes_on_under_a_new_epoch() -> None:
+async def test_case_48_a_restored_copy_goes_on_under_a_new_epoch() -> None:
     rig, wheel = Rig(brisk_table()), BriskWheel()
     rig.peers["wheel_sensor"] = wheel
     async with rig:
@@ -56,7 +56,7 @@ async def test_a_restored_copy_goes_on_under_a_new_epoch() -> None:
         assert first_fault(heard_results, await rig.public_key()) == ""
 
 
-async def test_a_deleted_journal_begins_a_new_epoch_with_an_empty_table_and_an_alarm() -> None:
+async def test_case_48_a_deleted_journal_begins_a_new_epoch_with_an_empty_table_and_an_alarm() -> None:
     rig, wheel = Rig(brisk_table()), BriskWheel()
     rig.peers["wheel_sensor"] = wheel
     async with rig:
