@@ -74,8 +74,8 @@ class Desk:
 def desk(
     folder: Path,
     table: Config | None = None,
-    *,
     clock: Clock | None = None,
+    *,
     ring_bytes: int = 1_000_000,
     seconds: int = 60,
 ) -> Desk:

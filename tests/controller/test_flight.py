@@ -103,7 +103,7 @@ def lines_of(name: str) -> tuple[Config, list[dict[str, Any]]]:
 
 @contextlib.contextmanager
 def made_for(folder: Path, table: Config, **bounds: int) -> Iterator[Desk]:
-    made = desk(folder / "state", table, **bounds)
+    made = desk(folder / "state", table, None, **bounds)
     try:
         yield made
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -104,7 +104,7 @@ def test_the_state_of_an_earlier_run_is_not_that_of_the_next(evening: tuple[str,
     assert floor.state == {}
 
 
-def row(kind: str, fact: dict[str, object] | None = None, *decisions: dict[str, object]) -> dict[str, object]:
+def row(kind: str, fact: Mapping[str, object] | None = None, *decisions: Mapping[str, object]) -> dict[str, object]:
     return {"seq": 1, "kind": kind, "body": {"fact": fact, "decisions": list(decisions)}}
 
 
