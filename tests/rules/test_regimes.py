@@ -20,7 +20,7 @@ from tests.rules.playbook import Play
 DECLARED = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Regime:
     """What communs.md §4.4 and §5 of the game's page say."""
 
@@ -32,6 +32,10 @@ class Regime:
     """Bet type -> least and most multiple of the minimum that its maximum may be."""
     per_player: dict[str, str]
     """Bet type -> requirement of the refusal above its maximum."""
+    opening: str = ""
+    """Requirement of what must be signed before the table opens; empty = nothing."""
+    closing: str = ""
+    """The same for its closing."""
     spot: tuple[str, str]
     """A multiple and an even chance (or two colours) of this layout."""
     tableaux: int = 2
@@ -51,6 +55,7 @@ REGIMES = {
         frozen="R-RC-19",
         multiples=fixed(orange=100, vert=50, bleu=25, rouge=12, violet=10, blanc=5, noir=5),
         per_player=dict.fromkeys(("orange", "blanc"), "R-RC-18"),
+        opening="R-RC-06",
         spot=("blanc", "orange"),
         tableaux=1,
     ),
@@ -70,6 +75,7 @@ REGIMES = {
             **dict.fromkeys(SIMPLE, 1000),
         ),
         per_player={"plein": "R-RF-31", "rouge": "R-RF-30"},
+        closing="R-RF-03",
         spot=("plein:17", "rouge"),
     ),
     "roulette_americaine": Regime(
@@ -105,6 +111,8 @@ REGIMES = {
             **dict.fromkeys(SIMPLE, 360),
         ),
         per_player={"plein": "R-AN-26", "rouge": "R-AN-26"},
+        opening="R-AN-09",
+        closing="R-AN-01",
         spot=("plein:17", "rouge"),
     ),
 }
@@ -173,6 +181,19 @@ def test_at_the_opening_the_minimum_is_the_declared_one_or_raised(game_id: str, 
     assert maxima.keys() == game.regime.multiples.keys()
     for bet, (least, most) in game.regime.multiples.items():
         assert least * minimum <= maxima[bet] <= most * minimum, bet
+
+
+@GAMES
+def test_the_table_opens_and_closes_only_with_what_the_text_wants_signed(game_id: str) -> None:
+    game = Sitting(game_id)
+    for name in ("open", "close"):
+        wanted = game.regime.opening if name == "open" else game.regime.closing
+        if wanted:
+            game.command(name)
+            game.refused("attestation_manquante", wanted)
+            game.sign(name)
+        game.command(name)
+        assert not game.told(Refused)
 
 
 @GAMES

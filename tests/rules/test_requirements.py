@@ -1,4 +1,4 @@
-"""Requirement -> the test that would fail without it: every E, C, D of communs, roue de la chance, roulette française.
+"""Requirement -> the test that would fail without it: every E, C, D of communs and of the wheel games.
 
 The tags are copied from the spec; A (attested by people) and N (not observable) alone are left out.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,75 @@ PROVED = {
         for n in (32, 33, 34)
     },
     "R-RF-36": "test_roulette_francaise::test_r_rf_36_paid_by_type_over_all_players_and_tableaux",
+    "R-RA-01": "test_roulette_bets::test_r_ra_01_the_zeros_are_opposite",
+    "R-RA-02": "test_roulette_chips::test_r_ra_02_r_an_02_as_many_colours_as_the_table_has_boxes",
+    "R-RA-03": "test_roulette_chips::test_r_ra_03_r_an_06_seats",
+    "R-RA-06": "test_roulette_chips::test_r_ra_06_r_an_17_piles_are_rebuilt_before_each_launch",
+    "R-RA-07": "test_traps_wheels::test_t86_wrong_direction_does_not_void",
+    "R-RA-08": "test_traps_wheels::test_t27_jeton_in_the_cylinder",
+    "R-RA-09": "test_traps_wheels::test_t06_the_call_comes_during_the_spin_at_a_roulette",
+    "R-RA-10": "test_roulette_bets::test_a_double_zero_is_read_and_announced_only_where_it_exists",
+    **{f"R-RA-{n}": "test_payouts::test_the_bet_pays_covers_and_is_limited_as_the_file_says" for n in range(11, 19)},
+    "R-RA-19": "test_traps_wheels::test_t21_zero_in_three_roulettes",
+    "R-RA-20": "test_traps_wheels::test_t22_five_numbers_and_no_24",
+    "R-RA-21": "test_roulette_bets::test_winners_stay_and_losers_go",
+    "R-RA-22": "test_traps_wheels::test_t23_maxima_are_tables",
+    "R-RA-23": "test_traps_wheels::test_t23_maxima_are_tables",
+    "R-RA-24": "test_roulette_chips::test_t25_nothing_said_is_the_minimum_and_twenty_times_it_the_most",
+    "R-RA-25": "test_roulette_chips::test_t26_unequal_pieces_are_noted_at_the_americaine",
+    "R-RA-26": "test_regimes::test_closed_and_opened_again_the_minimum_changes_where_the_text_says_so",
+    "R-RA-27": "test_roulette_chips::test_r_ra_27_29_gains_are_announced_in_detail_player_by_player_in_his_own_chips",
+    "R-RA-28": "test_traps_wheels::test_t20_dozens_are_not_always_first",
+    "R-RA-29": "test_roulette_chips::test_r_ra_27_29_gains_are_announced_in_detail_player_by_player_in_his_own_chips",
+    "R-AN-01": "test_regimes::test_the_table_opens_and_closes_only_with_what_the_text_wants_signed",
+    "R-AN-02": "test_roulette_chips::test_r_ra_02_r_an_02_as_many_colours_as_the_table_has_boxes",
+    "R-AN-03": "test_roulette_chips::test_r_an_03_the_additional_series_needs_a_free_compartment",
+    "R-AN-04": "test_roulette_chips::test_r_an_04_a_chip_with_a_foreign_mark_is_refused",
+    "R-AN-05": "test_roulette_chips::test_r_an_05_a_plaque_is_worth_twenty_of_the_player_s_chips",
+    "R-AN-06": "test_roulette_chips::test_r_ra_03_r_an_06_seats",
+    "R-AN-09": "test_roulette_chips::test_r_an_09_the_series_are_complete_before_the_opening",
+    "R-AN-11": "test_roulette_chips::test_r_an_11_a_hippodrome_needs_a_chef_de_table",
+    "R-AN-12": "test_traps_wheels::test_t86_wrong_direction_does_not_void",
+    "R-AN-13": "test_traps_wheels::test_t27_jeton_in_the_cylinder",
+    "R-AN-14": "test_traps_wheels::test_t06_the_call_comes_during_the_spin_at_a_roulette",
+    "R-AN-15": "test_traps_wheels::test_t06_the_call_comes_during_the_spin_at_a_roulette",
+    "R-AN-16": "test_traps_wheels::test_t27_jeton_in_the_cylinder",
+    "R-AN-17": "test_roulette_chips::test_r_ra_06_r_an_17_piles_are_rebuilt_before_each_launch",
+    **{f"R-AN-{n}": "test_payouts::test_the_bet_pays_covers_and_is_limited_as_the_file_says" for n in (19, 20, 21, 26)},
+    "R-AN-22": "test_traps_wheels::test_t21_zero_in_three_roulettes",
+    "R-AN-23": "test_roulette_chips::test_t24_value_chips_at_the_anglaise",
+    "R-AN-24": "test_roulette_chips::test_t24_the_attested_exception",
+    "R-AN-25": "test_roulette_bets::test_winners_stay_and_losers_go",
+    "R-AN-27": "test_roulette_chips::test_t25_nothing_said_is_the_minimum_and_twenty_times_it_the_most",
+    "R-AN-28": "test_roulette_chips::test_t25_at_the_anglaise_another_value_is_another_colour",
+    "R-AN-29": "test_roulette_chips::test_r_an_29_the_end_of_the_seance_converts_every_series",
+    "R-AN-30": "test_regimes::test_closed_and_opened_again_the_minimum_changes_where_the_text_says_so",
+    "R-AN-31": "test_traps_wheels::test_t19_payment_walks_differ",
+    "R-AN-32": "test_traps_wheels::test_t20_dozens_are_not_always_first",
 }
-"""E, C or D in the spec."""
+"""E, C or D in the spec, and what else the code names."""
+BY_PEOPLE = {
+    "R-GEN-09": "custody of cards, which no wheel has",
+    "R-RC-05": "who serves the table",
+    "R-RC-13": "the marker on the winning colour",
+    "R-RF-07": "what the bouts de table do",
+    "R-RF-08": "chefs and sous-chefs touch no money",
+    "R-RF-35": "who takes and who pays",
+    "R-RF-37": "where people stand",
+    "R-RA-04": "who serves the table",
+    "R-RA-05": "the chef touches no chips",
+    "R-AN-07": "who serves the table",
+    "R-AN-08": "the chef's two tables",
+    "R-AN-10": "a series that is given back is counted",
+    "R-AN-18": "the croupier places stakes for players",
+    "R-AN-33": "not observable",
+    "R-AN-34": "payments with value chips are authorised",
+    "R-AN-35": "tips are changed",
+}
+"""A or N in the spec: people do it; `attest` records what they say of it."""
+IN_THE_SPEC = {"GEN": 10, "RC": 22, "RF": 37, "RA": 29, "AN": 35}
+"""Requirements of each page, numbered from 1."""
+WITH_BOULE = {1, 2, 3, 4, 5, 7, 8}
 
 
 @pytest.mark.parametrize("requirement", PROVED)
@@ -81,15 +149,29 @@ def test_every_requirement_has_its_test(requirement: str) -> None:
     assert callable(getattr(importlib.import_module(f"tests.rules.{module}"), name))
 
 
-def test_every_requirement_that_the_code_names_exists() -> None:
-    """No breach, refusal or limit bears an id that the spec has not (the two games and what all share)."""
-    named = set()
-    for path in [*RULES.glob("*.py"), RULES / "games/roue_de_la_chance.py"]:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("R-"):
-                named.add(node.value)
+def test_every_requirement_of_the_spec_is_proved_or_left_to_people() -> None:
+    every = {f"R-{page}-{n:02}" for page, most in IN_THE_SPEC.items() for n in range(1, most + 1)}
+    known = [*PROVED, *BY_PEOPLE, *OTHER_GAMES]
+    assert sorted(known) == sorted(every)
+
+
+def test_every_requirement_that_the_code_names_is_proved() -> None:
+    """No breach, refusal or limit bears an id that the spec has not."""
+    named = {
+        node.value
+        for path in RULES.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("R-")
+    }
     assert named <= PROVED.keys()
-    assert len(PROVED) + len(OTHER_GAMES) == 62
+
+
+def test_every_trap_of_the_wheels_has_its_test() -> None:
+    """T-01 to T-27 of spec/traps.md, each by its number in the name of a test."""
+    found = set()
+    for path in Path(__file__).parent.glob("test_*.py"):
+        found |= {int(n) for n in re.findall(r"^def test_t(\d\d)_", path.read_text("utf-8"), re.MULTILINE)}
+    assert found >= set(range(1, 28)) - WITH_BOULE
 
 
 def test_r_gen_02_money_is_never_a_float() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,10 +15,11 @@ from rules.game import House, load
 from rules.games.roulette import GAMES
 from rules.limits import Limits
 from tests.rules.playbook import CCW, CW, MS
-from tests.rules.wheels import PER_TURN, SEGMENTS, Wheel, francaise, roue
+from tests.rules.wheels import PER_TURN, SEGMENTS, Wheel, americaine, anglaise, francaise, roue
 
 DOZEN_1, DOZEN_2 = list(range(1, 13)), list(range(13, 25))
 FOUR_TURNS = 4 * PER_TURN
+ROULETTES = pytest.mark.parametrize("roulette", [francaise, americaine, anglaise])
 
 
 def settle(game: str, *bets: tuple[Any, ...], **outcome: Any) -> dict[str, Any]:
@@ -43,9 +45,10 @@ def net(game: str, *bets: tuple[Any, ...], **outcome: Any) -> Any:
     return found
 
 
-def test_t06_the_call_comes_during_the_spin_at_a_roulette() -> None:
-    """R-RF-11: a stake in the spin but before the call is in time."""
-    game = francaise()
+@ROULETTES
+def test_t06_the_call_comes_during_the_spin_at_a_roulette(roulette: Callable[[], Wheel]) -> None:
+    """R-RF-11, R-RF-12, R-RA-09, R-AN-14, R-AN-15: a stake in the spin but before the call is in time."""
+    game = roulette()
     s = 1_000 * MS
     start = game.now
 
@@ -312,9 +315,10 @@ def relaunched(game: Wheel) -> Wheel:
     return game
 
 
-def test_t27_jeton_in_the_cylinder() -> None:
-    """R-RF-10: no result from that launch, the coup goes on."""
-    game = relaunched(francaise())
+@ROULETTES
+def test_t27_jeton_in_the_cylinder(roulette: Callable[[], Wheel]) -> None:
+    """R-RF-10, R-RA-08, R-AN-13: no result from that launch, the coup goes on."""
+    game = relaunched(roulette())
     game.read(8)
     game.read(8, "console")
     assert game.results == []
@@ -344,9 +348,12 @@ def test_t85_the_minimum_of_a_roulette_changes_with_a_new_encaisse_its_maxima_ne
     assert game.state.limits.maxima["rouge"] == 1_000_000
 
 
-def test_t86_wrong_direction_does_not_void() -> None:
-    """R-GEN-08, R-RF-09."""
-    game = francaise()
+@pytest.mark.parametrize(
+    ("roulette", "requirement"), [(francaise, "R-RF-09"), (americaine, "R-RA-07"), (anglaise, "R-AN-12")]
+)
+def test_t86_wrong_direction_does_not_void(roulette: Callable[[], Wheel], requirement: str) -> None:
+    """R-GEN-08, and each roulette's own requirement."""
+    game = roulette()
     for number in (5, 17):
         game.say("faites_vos_jeux")
         game.chip("plein:17", 500)
@@ -357,7 +364,7 @@ def test_t86_wrong_direction_does_not_void() -> None:
         game.chance(number)
     held = game.ended()
     assert held.status is Status.HELD
-    assert [b.requirement for b in held.reasons] == ["R-RF-09"]
+    assert [b.requirement for b in held.reasons] == [requirement]
     assert game.is_in(Phase.LITIGE)
     game.command("resolve", role="chef", **{"as": "valid"})
     assert (game.ended().status, game.ended().outcome) == (Status.VALID, held.outcome)
