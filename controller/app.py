@@ -16,7 +16,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -50,13 +50,25 @@ from controller.scribe import Scribe, restored
 from controller.sequencer import Sequencer
 from controller.signing import SigningKey, key_of
 from controller.standing import Standing, plain
+from controller.statistics import Statistics
 from controller.supervisor import Supervisor
 from controller.timers import after_restart
 from controller.watchdog import Watchdog
-from rules.decisions import AlarmRaised, Announce, Breach, Decision, Severity, Signal, StakeDoubtful, StakeRefused
+from rules.decisions import (
+    AlarmRaised,
+    Announce,
+    Breach,
+    CoupEnded,
+    Decision,
+    Severity,
+    Signal,
+    StakeDoubtful,
+    StakeRefused,
+)
 from rules.facts import DeviceBack, DeviceLost, Doubtful
 from rules.state import TableState
 from rules.table import NOT_OBSERVED, Table
+from rules.wheel import WheelCoup
 from rules.words import text
 
 log = logging.getLogger(__name__)
@@ -140,6 +152,16 @@ class App:
             else self._in_this_boot(decode_state(maintained, config.game)),
             committed_seq=journal.head.seq,
             last_result=next(iter(journal.last_coups(1)), None),
+            clock=clock,
+        )
+        self._statistics = Statistics(
+            config.game,
+            config.house.options,
+            config.wheel,
+            kept=kept.get("statistics", ""),
+            alarm=self._standing.alarm,
+            clear=self._standing.clear,
+            note=self._sequencer.note,
             clock=clock,
         )
 
@@ -233,6 +255,7 @@ class App:
             standing=self._standing,
             commits=self._commits,
             recorder=self._recorder,
+            statistics=self._statistics,
             sample=self._floor.sample,
             restart=self._supervisor.restart,
             health=self._report,
@@ -267,6 +290,7 @@ class App:
             queues=self._queues,
             maintenance=lambda: self._standing.maintenance,
             epoch=lambda: self._standing.epoch,
+            statistics=self._statistics.report,
         )
 
     def _beat(self, task: str) -> Callable[[], None]:
@@ -346,6 +370,7 @@ class App:
         if self._digest_before != self._digest:
             body["resolved"] = self._config.resolved()
         sequencer.note("start", body)
+        self._statistics.begin()
         if self._journal.found.reason not in ("", "first"):
             sentence = text("journal_nouveau", reason=self._journal.found.reason)
             self._standing.alarm("journal:epoch", "journal_nouveau", sentence)
@@ -403,8 +428,13 @@ class App:
             ):
                 self._instruments.show(sentence)
 
-    def _told(self, decision: Decision) -> None:
-        self._standing.told(decision)
+    def _told(self, decisions: Sequence[Decision]) -> None:
+        self._standing.told(decisions)
+        coup = self._sequencer.state.coup
+        for decision in decisions:
+            if isinstance(decision, CoupEnded):
+                ball = coup.ball_direction if isinstance(coup, WheelCoup) and coup.no == decision.coup else None
+                self._statistics.ended(decision, ball, maintenance=self._standing.maintenance)
 
     def _heard(self, heard: Heard) -> None:
         """Every command that was given, the refused ones too."""
@@ -420,6 +450,7 @@ class App:
             "commands": self._authoriser.snapshot(),
             "lamps": dict(self._lamps_on),
             "learned": self._instruments.learned(),
+            "statistics": self._statistics.snapshot(),
             "maintenance": None if before is None else encode_state(before),
             "config": self._digest,
         }

@@ -97,6 +97,7 @@ COMMANDS: Final[Mapping[str, Right]] = {
     "reopen": Right((TECHNICIEN,), law=False, args=arguments.DeviceArgs),
     "record": Right((TECHNICIEN,), law=False),
     "reset_counters": Right((TECHNICIEN,), law=False, args=arguments.DevicesArgs),
+    "reset_statistics": Right((TECHNICIEN,), law=False),
     "log_level": Right((TECHNICIEN,), law=False, args=arguments.LogLevelArgs),
     "maintenance": Right((TECHNICIEN,), law=False, args=arguments.MaintenanceArgs),
 }

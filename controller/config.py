@@ -147,6 +147,8 @@ class Config:
     """The file (or trace header) it came from."""
     site: str
     table: str
+    wheel: str
+    """Serial number of the wheel, empty when nobody gave it: another one begins its statistics anew."""
     game: Game
     house: House
     chips: Mapping[str, Chip]
@@ -175,6 +177,7 @@ class Config:
             "schema": SCHEMA,
             "site": self.site,
             "table": self.table,
+            "wheel": self.wheel,
             "game": self.game.id,
             "house": house,
             "options": options,

@@ -69,10 +69,11 @@ class _Reader(Sections):
     """Reads section by section and collects what is wrong."""
 
     def config(self, data: Mapping[str, Any], where: str) -> Config | None:
-        self.unknown(data, (*_SECTIONS, "schema", "site", "table", "game", "keys", "local"), "")
+        self.unknown(data, (*_SECTIONS, "schema", "site", "table", "wheel", "game", "keys", "local"), "")
         if data.get("schema") != SCHEMA:
             self.wrong("schema", data.get("schema"), f"this program reads schema {SCHEMA}")
         site, table = (self.name(data.get(key), key) for key in ("site", "table"))
+        wheel = self.name(data["wheel"], "wheel") if data.get("wheel") else ""
         sections = {name: self.table(data.get(name, {}), name) for name in _SECTIONS}
         game = self.game(data.get("game"))
         options = self.game_options(game, sections["options"])
@@ -100,6 +101,7 @@ class _Reader(Sections):
             where=where,
             site=site,
             table=table,
+            wheel=wheel,
             game=game,
             house=house,
             chips=chips,

@@ -29,6 +29,7 @@ class Sources:
     queues: Callable[[], Mapping[str, Gauges]]
     maintenance: Callable[[], bool]
     epoch: Callable[[], str]
+    statistics: Callable[[], wire.Statistics]
 
 
 class Reporter:
@@ -68,6 +69,7 @@ class Reporter:
             disk={**board.disk(self._folder), "free_bytes_min": self._free_bytes_min},
             clock={"synchronised": synchronised, "monotonic_ns": now_ns},
             cpu=board.cpu(),
+            statistics=asked.statistics(),
             queues={name: dict(gauges) for name, gauges in asked.queues().items()},
         )
 

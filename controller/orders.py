@@ -18,6 +18,7 @@ from controller.logs import set_level
 from controller.recorder import Recorder
 from controller.sequencer import Sequencer
 from controller.standing import Standing, plain
+from controller.statistics import Statistics
 from rules.decisions import Decision, Ignored, Refused
 from rules.facts import Announced, Fact
 from rules.seance import CLOSED
@@ -61,6 +62,7 @@ class Orders:
         standing: Standing,
         commits: Commits,
         recorder: Recorder,
+        statistics: Statistics,
         sample: Sample,
         restart: Callable[[str], None],
         health: Callable[[], wire.Health],
@@ -70,6 +72,7 @@ class Orders:
         """`sample` is `Floor.sample`, `mode` is `Floor.mode`, `restart` starts a task anew (`Supervisor.restart`)."""
         self._sequencer, self._instruments, self._standing = sequencer, instruments, standing
         self._commits, self._recorder, self._sample, self._report = commits, recorder, sample, health
+        self._statistics = statistics
         self._restart, self._mode, self._clock = restart, mode, clock
         self._own: Mapping[str, Callable[[Authorised], Awaitable[tuple[str, dict[str, Any]]]]] = {
             "ack": self._ack,
@@ -83,6 +86,7 @@ class Orders:
             "reopen": self._reopen,
             "record": self._record,
             "reset_counters": self._reset_counters,
+            "reset_statistics": self._reset_statistics,
             "log_level": self._log_level,
             "maintenance": self._maintenance,
         }
@@ -229,6 +233,12 @@ class Orders:
         roles = self._roles(command)
         self._instruments.reset_counters(roles)
         return "", {"roles": roles}
+
+    async def _reset_statistics(self, command: Authorised) -> tuple[str, dict[str, Any]]:
+        """The wheel was levelled or mended: its counts begin anew."""
+        self._statistics.reset(command.by)
+        await self._written()
+        return "", {}
 
     async def _log_level(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         set_level(command.args["level"])

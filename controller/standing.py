@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -63,18 +63,19 @@ class Standing:
 
     # --- alarms ---
 
-    def told(self, decision: Decision) -> None:
-        """Alarms of the law, once the decision has its row."""
-        match decision:
-            case AlarmRaised():
-                alarm = self.alarms.activate(decision.name, decision.code, decision.text, self._clock.utc())
-            case AlarmCleared():
-                alarm = self.alarms.clear(decision.name)
-            case _:
-                return
-        if alarm is not None:
-            _log(alarm)
-            self._sequencer.scribe.tell(alarm_event(alarm))
+    def told(self, decisions: Sequence[Decision]) -> None:
+        """Alarms of the law, once the decisions of a step have their row."""
+        for decision in decisions:
+            match decision:
+                case AlarmRaised():
+                    alarm = self.alarms.activate(decision.name, decision.code, decision.text, self._clock.utc())
+                case AlarmCleared():
+                    alarm = self.alarms.clear(decision.name)
+                case _:
+                    continue
+            if alarm is not None:
+                _log(alarm)
+                self._sequencer.scribe.tell(alarm_event(alarm))
 
     def alarm(self, name: str, code: str, sentence: str) -> None:
         """An alarm of the controller's own."""

@@ -252,6 +252,38 @@ class Task(Message, kw_only=True, frozen=True):
     restarts: Count
 
 
+class Look(Message, kw_only=True, frozen=True):
+    """The last look at a window of results."""
+
+    spins: Count
+    p_ppm: dict[str, Count]
+    """Chance that a fair wheel does worse, by test, millionths, corrected for repeated looks."""
+    level: Literal["ok", "warning", "alarm"]
+
+
+class Series(Message, kw_only=True, frozen=True):
+    """Results with one sense of rotor and ball."""
+
+    spins: Count
+    """Since the counts began."""
+    now_ppm: dict[str, Count]
+    """All of them as they stand, by test, not corrected: to be read, no alarm. Left out while there are too few."""
+    looks: dict[str, Look]
+    """By window: `1000`, `5000`, `all`."""
+
+
+class Statistics(Message, kw_only=True, frozen=True):
+    """Is the wheel fair? Never a verdict on a result."""
+
+    wheel: str
+    """Its serial number; empty where the configuration gives none."""
+    since: Time | None
+    """When the counts began; null before the first."""
+    level: Literal["ok", "warning", "alarm"]
+    series: dict[str, Series]
+    """By sense of rotor and ball: `cw/ccw`, `ccw/cw`; `cw`, `ccw` without a ball; `any` where no sense is known."""
+
+
 class Health(Stamped, kw_only=True, frozen=True):
     """`health`: every 10 s. Objects of gauges hold whole numbers, words and flags."""
 
@@ -278,6 +310,7 @@ class Health(Stamped, kw_only=True, frozen=True):
     clock: dict[str, Gauge]
     cpu: dict[str, Gauge]
     """Temperature and undervoltage where the board tells."""
+    statistics: Statistics
     queues: dict[str, dict[str, Gauge]] = {}
 
 

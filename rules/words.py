@@ -176,6 +176,9 @@ CATALOGUE: Final[dict[str, str]] = {
     "journal_muet": "Le journal ne peut pas écrire : {why}",
     "dossier_volatil": "Le dossier d'état {folder} ({filesystem}) ne survit pas à une coupure : vraie partition",
     "disque_plein": "Il reste {free} octets pour le journal, {least} sont demandés : archiver les journaux clos",
+    "hasard_a_surveiller": "Roue {wheel} ({sense}), {spins} coups : {why}, chance sous 1 % si elle est juste",
+    "hasard_en_doute": "Roue {wheel} ({sense}), {spins} coups : {why}, chance sous 0,1 % si elle est juste : "
+    "vérifier niveau, axe, cases et bille, puis reset_statistics ; les coups joués restent ce qu'ils sont",
     "sous_tension": "Alimentation trop faible : changer l'alimentation ou le câble",
     "horloge_decalee": "L'horloge a été décalée de {ms} ms",
     # --- facts that change nothing ---
@@ -219,6 +222,12 @@ CAUSES: Final[dict[str, str]] = {
     "silence": "muet",
     "unplugged": "débranché",
     "wrong_device": "un autre appareil est branché",
+    # --- results that do not look like chance ---
+    "distance": "un coup dépend du précédent",
+    "pockets": "cases inégales",
+    "runs": "suites de rouges et de noirs",
+    "sector": "un secteur sort trop ou trop peu",
+    "values": "résultats inégaux",
     # --- a ball lost ---
     "launch_failed": "lancement manqué",
     "new_game": "nouvelle partie sans numéro",

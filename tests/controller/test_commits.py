@@ -240,10 +240,10 @@ async def test_results_are_sent_again_as_far_as_the_broker_takes_them(
 async def test_alarms_of_the_law_are_told_with_their_row(bench: Bench) -> None:
     standing, made = bench.standing, bench.made
     made.scribe.note("x", {})
-    standing.told(AlarmRaised(name="device:wheel", code="appareil_perdu", text="perdu"))
-    standing.told(AlarmRaised(name="device:wheel", code="appareil_perdu", text="perdu"))  # nothing new
-    standing.told(AlarmCleared(name="device:wheel"))
-    standing.told(AlarmCleared(name="device:rail"))
+    standing.told([AlarmRaised(name="device:wheel", code="appareil_perdu", text="perdu")])
+    standing.told([AlarmRaised(name="device:wheel", code="appareil_perdu", text="perdu")])  # nothing new
+    standing.told([AlarmCleared(name="device:wheel")])
+    standing.told([AlarmCleared(name="device:rail")])
     standing.ack("device:wheel", "Mme Chef")
     with pytest.raises(LookupError, match="no alarm 'device:wheel'; there are: none"):
         standing.ack("device:wheel", "Mme Chef")

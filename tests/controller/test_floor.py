@@ -136,6 +136,7 @@ class House:
             epoch=self.scribe.epoch, version="1", uptime_s=0, maintenance=False, devices={}, tasks={}, loop_lag_ms=0,
             unsent=self.outbox.unsent(), oldest_unsent_ms=self.outbox.oldest_unsent_ms(), last_result=None,
             command_path=self.floor.command_path, mqtt=self.floor.health(), journal={}, disk={}, clock={}, cpu={},
+            statistics=wire.Statistics(wheel="", since=None, level="ok", series={}),
         )  # fmt: skip
 
     def say_state(self) -> None:

@@ -219,6 +219,7 @@ def test_the_body_of_health_holds_what_was_asked_for(tmp_path: Path) -> None:
             loop_lag_ms=lambda: 4, unsent=lambda: (2, 30), last_result=lambda: "e/9", command_path=lambda: "verified",
             mqtt=lambda: {"connected": True}, journal=lambda: {"seq": 9}, queues=lambda: {"inbox": {"peak": 1}},
             maintenance=lambda: False, epoch=lambda: "e",
+            statistics=lambda: wire.Statistics(wheel="", since=None, level="ok", series={}),
         ),
     )  # fmt: skip
     body = json.loads(wire.encode(reporter.report()))

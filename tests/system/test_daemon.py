@@ -225,6 +225,30 @@ async def test_a_flight_record_replays_to_the_decisions_in_the_journal() -> None
             assert "CoupEnded" in {decision["out"] for decision in again}
 
 
+async def test_results_of_a_wheel_are_counted_over_a_crash_until_a_technician_begins_anew() -> None:
+    async with playing(coups=5) as (rig, wheel):
+
+        async def counted() -> dict[str, int]:
+            body = json.loads(await tool(rig, "health"))["statistics"]
+            assert body["level"] == "ok"
+            return {key: series["spins"] for key, series in body["series"].items()}
+
+        assert await counted() == {"ccw/cw": 2, "cw/ccw": 2}  # the fifth may still be revised
+        await rig.daemon.kill()
+        await rig.daemon.start()
+        await until_phase(rig, "reglement", 5)
+        assert await counted() == {"ccw/cw": 2, "cw/ccw": 2}
+        wheel.play([number(5)])
+        await until(rig, lambda: len(results(rig)) == 6, "a coup after the crash")
+        assert sum((await counted()).values()) == 5
+        await order(rig, "technicien", "cmd", "reset_statistics")
+        assert await counted() == {}
+        assert rows(rig, "statistics") == [
+            {"reset": "Mme technicien", "wheel": "", "spins": {"ccw/cw": 3, "cw/ccw": 2}}
+        ]
+        await proven(rig)
+
+
 async def test_a_technician_asks_tests_and_sets_the_wheel() -> None:
     rig, wheel = Rig(tables.table("roulette-francaise")), SlingShot2Wheel(start_ns=time.monotonic_ns())
     wheel.selftest, wheel.selftest_ns = 12, 0
