@@ -6,7 +6,7 @@ answer. What differs from game to game (keys, outcome, facts told beside the mon
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -34,12 +34,13 @@ MAXIMUM_KEYS: Final = frozenset({"amount", "table_maximum"})
 
 
 class CaseError(ValueError):
-    """A case is not of the settle format: `pointer` is the JSON pointer to the fault."""
+    """A case is not of the settle format: `pointer` is the JSON pointer to the fault, `also` those of other cases."""
 
-    def __init__(self, pointer: str, problem: str) -> None:
-        super().__init__(f"{pointer or '/'}: {problem}")
+    def __init__(self, pointer: str, problem: str, also: Sequence[CaseError] = ()) -> None:
+        super().__init__("\n".join((f"{pointer or '/'}: {problem}", *map(str, also))))
         self.pointer = pointer
         self.problem = problem
+        self.also = tuple(also)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +64,17 @@ class Case:
 
 
 def answer_all(given: object) -> object:
-    """Answers in the shape of the question: one object, or a list. Raises CaseError before anything is answered."""
+    """Answers in the shape of the question, one object or a list; CaseError tells the first fault of each case."""
     if not isinstance(given, list):
         return answer(given)
-    answers = []
+    answers, faults = [], []
     for place, one in enumerate(given):
         try:
             answers.append(answer(one))
         except CaseError as error:
-            raise CaseError(f"/{place}{error.pointer}", error.problem) from error
+            faults.append(CaseError(f"/{place}{error.pointer}", error.problem))
+    if faults:
+        raise CaseError(faults[0].pointer, faults[0].problem, faults[1:])
     return answers
 
 

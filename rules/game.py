@@ -322,4 +322,5 @@ def load(game_id: str) -> Game:
             if game_id in games:
                 return games[game_id]
             raise LookupError(f"game {game_id!r} is not in {modules[name]}: it has {', '.join(sorted(games))}")
-    raise LookupError(f"no game {game_id!r}; modules: {', '.join(sorted(modules))}")
+    every = sorted(name for module in modules.values() for name in importlib.import_module(module).GAMES)
+    raise LookupError(f"no game {game_id!r}; games: {', '.join(every)}")

@@ -429,6 +429,13 @@ def test_a_case_that_is_not_of_the_format_is_refused_with_its_place(bad: Any, po
     assert caught.value.pointer == f"/1{pointer}"
 
 
+def test_every_case_that_is_not_of_the_format_is_named() -> None:
+    with pytest.raises(CaseError) as caught:
+        answer_all([valid_roue(), without("kind"), valid_roue(), without("bets", "0", "stake"), 7])
+    faults = ["/1/kind: is missing", "/3/bets/0/stake: is missing", "/4: must be an object"]
+    assert str(caught.value).splitlines() == faults
+
+
 def test_two_bets_of_one_id() -> None:
     given_case = valid_settlement()
     given_case["bets"] *= 2
@@ -439,6 +446,8 @@ def test_two_bets_of_one_id() -> None:
 def test_an_unknown_game_names_what_exists() -> None:
     with pytest.raises(CaseError, match="roulette_americaine, roulette_anglaise, roulette_francaise"):
         answer(with_value("roulette_russe", "game"))
+    with pytest.raises(CaseError, match=r"no game 'pelote_basque'; games: .*roue_de_la_chance, roulette_americaine"):
+        answer(with_value("pelote_basque", "game"))
 
 
 def test_limits_that_the_game_refuses_are_a_fault_of_a_settlement() -> None:
