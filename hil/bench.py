@@ -83,8 +83,10 @@ class Bench:
         """Edges are worked out up to here."""
         self._known = {"press": list(table.get("buttons", {})), "plug": list(table["devices"])}
         self._known["unplug"] = self._known["plug"]
-        """What there is to press, plug and unplug."""
+        self._known["jam"] = self._known["free"] = [line for own in self.apparatus.levels().values() for line in own]
+        """What there is to press, plug and unplug, jam and free."""
         self.unplugged: set[str] = set()
+        """Devices whose cable is out, and lines that are jammed."""
 
     def coast(self, until_ns: int) -> list[Pulse]:
         """Nobody does anything until then; what turns runs on."""
@@ -115,8 +117,11 @@ class Bench:
         last_s = max([*drawn.moments.values(), *((deed.at_ns - start_ns) / SECOND for deed in deeds)])
         ends_s = last_s + play.pause_ms / 1000
         self.apparatus.run_on(drawn, ends_s)
-        for role, seen in self.apparatus.sensed(drawn, start_ns).items():
-            pulses += self._through_the_cable(role, seen, levels[role], deeds)
+        for role, sensed in self.apparatus.sensed(drawn, start_ns).items():
+            seen = sensed
+            for line, level in levels[role].items():
+                seen = self._held(line, ("jam", "free"), seen, {line: level}, deeds)
+            pulses += self._held(role, ("unplug", "plug"), seen, levels[role], deeds)
         self.moved_ns = ends_ns = on_the_clock(start_ns, ends_s)
         for deed in deeds:
             if deed.action.verb == "press":
@@ -130,22 +135,25 @@ class Bench:
             ends_ns=ends_ns,
         )
 
-    def _through_the_cable(self, role: str, pulses: list[Pulse], levels: Levels, deeds: Iterable[Deed]) -> list[Pulse]:
-        """What of a device's pulses reaches the chip, with its cable pulled and plugged as the deeds say."""
-        parted = role in self.unplugged
+    def _held(
+        self, what: str, verbs: tuple[str, str], pulses: list[Pulse], levels: Levels, deeds: Iterable[Deed]
+    ) -> list[Pulse]:
+        """What of these pulses reaches the chip: lines of an open cable, and jammed ones, stand at 1."""
+        parted = what in self.unplugged
         out_ns: int | None = -1 if parted else None
         back_ns: int | None = None
         for deed in deeds:
-            if deed.action.value == role and deed.action.verb == "unplug":
-                out_ns, back_ns = deed.at_ns, None
-            elif deed.action.value == role and deed.action.verb == "plug":
-                back_ns = deed.at_ns
+            if deed.action.value == what and deed.action.verb in verbs:
+                if deed.action.verb == verbs[0]:
+                    out_ns, back_ns = deed.at_ns, None
+                else:
+                    back_ns = deed.at_ns
         if out_ns is None:
             return pulses
         if back_ns is None:
-            self.unplugged.add(role)
+            self.unplugged.add(what)
         else:
-            self.unplugged.discard(role)
+            self.unplugged.discard(what)
         return cut_cable(pulses, levels, out_ns, back_ns, self.rng, parted=parted)
 
 

@@ -74,6 +74,8 @@ class Rig:
         """Longest time that working out a play of this kind has taken."""
         self._cut: set[str] = set()
         """Edge devices that somebody unplugged by hand (`tell`)."""
+        self._levels = {line: level for own in self.bench.apparatus.levels().values() for line, level in own.items()}
+        """Lines of edge devices as they stand behind their plugs."""
         self._control: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._consumer: Consumer | None = None
@@ -194,6 +196,7 @@ class Rig:
             due: dict[int, list[Pulse]] = {}
             while self._pulses and self._pulses[0].at_ns <= now:
                 pulse = self._pulses.popleft()
+                self._levels[pulse.line] = pulse.level
                 if self._cut and pulse.line.rpartition(".")[0] in self._cut:
                     continue
                 due.setdefault(id(self._chip_of[pulse.line]), []).append(pulse)
@@ -212,7 +215,7 @@ class Rig:
         """Do what a person does."""
         action = deed.action
         match action.verb:
-            case "press":
+            case "press" | "jam" | "free":
                 pass  # its edges are among the pulses
             case "say" | "stake" | "choose" | "confirm" | "result":
                 type_in(keypad_of(self.peers), action.verb, action.value, deed.at_ns)
@@ -245,10 +248,14 @@ class Rig:
                 self.ttys[role].unplug()
             case "plug", role if role in self.ttys:
                 self.ttys[role].plug()
-            case "unplug", role if role in self.bench.roles:
+            case "unplug", role if role in self.bench.roles - self._cut:
                 self._cut.add(what)
-            case "plug", role if role in self.bench.roles:
+                self._pull_up(what, 1)
+            case "plug", role if role in self._cut:
                 self._cut.discard(what)
+                self._pull_up(what, 0)
+            case "unplug" | "plug", role if role in self.bench.roles:
+                pass  # it is so already
             case "kill", "daemon":
                 await self.restart_daemon()
             case "broker", "down":
@@ -258,6 +265,13 @@ class Rig:
             case _:
                 roles = ", ".join([*self.ttys, *sorted(self.bench.roles)])
                 raise RigError(f"{verb} {what}? unplug|plug {roles}; kill daemon; broker down|up")
+
+    def _pull_up(self, role: str, level: int) -> None:
+        """The plug of an edge device is pulled out or put back: lines that were low go up, or down again."""
+        now = time.monotonic_ns()
+        low = [line for line, was in self._levels.items() if line.startswith(f"{role}.") and not was]
+        for chip in self.chips.values():
+            chip.play(Pulse(now, line, level) for line in low if self._chip_of[line] is chip)
 
     async def public_key(self) -> str:
         """The table's public key, which the daemon makes on its first start; base64."""

@@ -15,11 +15,13 @@
 
     [[play]]                            one handling of the apparatus, in order
     spin  = { direction, speed, wind_up, push_ms, first_share, touch = [...] }     the vertical wheel, by its physics
-    spin  = { direction, speed, push_ms, number | cell }                           the plate, with its ball
+    spin  = { direction, speed, push_ms, number | cell, hops, sensor }             the plate, with its ball
     drawn = { direction, counts, push_ms }                                         the vertical wheel, exactly so far
     hand  = { direction, counts, ms }                                              anything that turns, held all the way
     throw = { rotor = { direction, speed }, ball = { speed, with_rotor }, number, picked_up_ms, sensor = {...} }
-    throw = { ball = { speed }, number | cell, picked_up_ms }                      the ball of a basin
+    throw = { ball = { speed }, number | cell, picked_up_ms, hops, sensor }        the ball of a basin
+                                        hops = { ms, cell }: it rests, and later goes elsewhere;
+                                        sensor = { misses = ["cup"], also = 7 }: not seen where it lies, something in 7
     do    = [ { at = "released", ms = 400, press = "rien_ne_va_plus" }, ... ]      what people do meanwhile
     pause_ms = 3000                     quiet after the last movement
 
@@ -76,6 +78,22 @@ class Force(Form):
     pushes: bool = False
 
 
+class Sensed(Form):
+    """Errors of the in-wheel sensor, or of those at the cells."""
+
+    misses: list[Literal["ball", "slow", "number", "cup"]] = []
+    reads: Pocket = 0
+    also: Cell | UnsetType = UNSET
+    """A cell that is occupied too: something else lies in it."""
+
+
+class Hop(Form):
+    """The ball has come to rest, and later hops into another cell."""
+
+    ms: Milliseconds
+    cell: Cell
+
+
 class Spin(Form):
     """The vertical wheel, or the plate with its ball, by its physics."""
 
@@ -87,6 +105,8 @@ class Spin(Form):
     touch: list[Force] = []
     number: Annotated[int, Meta(ge=1, le=14)] | UnsetType = UNSET
     cell: Cell | UnsetType = UNSET
+    hops: Hop | UnsetType = UNSET
+    sensor: Sensed | UnsetType = UNSET
 
 
 class Drawn(Form):
@@ -119,13 +139,6 @@ class Ball(Form):
     with_rotor: bool = False
 
 
-class Sensed(Form):
-    """Errors of the in-wheel sensor."""
-
-    misses: list[Literal["ball", "slow", "number"]] = []
-    reads: Pocket = 0
-
-
 class Throw(Form):
     """The ball, and the rotor where it is actuated."""
 
@@ -134,6 +147,7 @@ class Throw(Form):
     number: Pocket | UnsetType = UNSET
     cell: Cell | UnsetType = UNSET
     picked_up_ms: Milliseconds | UnsetType = UNSET
+    hops: Hop | UnsetType = UNSET
     sensor: Sensed | UnsetType = UNSET
 
 
@@ -181,6 +195,9 @@ class Do(Form):
     unplug: str | UnsetType = UNSET
     plug: str | UnsetType = UNSET
     """A device role."""
+    jam: str | UnsetType = UNSET
+    free: str | UnsetType = UNSET
+    """A line that stays at 1 (`cups.3`), and no more."""
     kill: Literal["daemon"] | UnsetType = UNSET
     broker: Literal["down", "up"] | UnsetType = UNSET
 

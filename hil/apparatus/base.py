@@ -6,13 +6,14 @@ puts them on the clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from hil.devices.encoder import LEVELS, SECOND, Encoder
 from hil.devices.lines import Pulse
+from hil.physics.basin import Visit
 from hil.physics.motion import TURN, Motion
 from hil.scenario import ScenarioError
 
@@ -29,6 +30,10 @@ class Drawn:
     moments: dict[str, float]
     motion: Motion = field(default_factory=Motion)
     """Angle of what turns."""
+    visits: list[Visit] = field(default_factory=list)
+    """Where a ball is over a cell."""
+    ends_s: float = 0.0
+    """The end of the play, once that is known (`run_on`)."""
     cues: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
     """What a sensor on a serial line sees (`hil.bench.Cue`)."""
     number: int | str | None = None
@@ -72,7 +77,8 @@ class Apparatus:
         return Drawn({"start": 0.0}, motion=self.at_rest())
 
     def run_on(self, drawn: Drawn, until_s: float) -> None:
-        """Whatever still moves at the end of a play moves on until then."""
+        """Whatever still moves moves on until then, the end of the play."""
+        drawn.ends_s = until_s
 
     def coast(self, start_ns: int, until_ns: int) -> dict[str, list[Pulse]]:
         """Nobody does anything for so long: what the sensors see meanwhile, by role."""
@@ -107,16 +113,6 @@ class Apparatus:
     def half_count(self) -> float:
         """Where a new apparatus stands: between two edges."""
         return TURN / self.counts / 2
-
-
-def cell_wanted(how: Mapping[str, Any], numbers: Sequence[int], what: str) -> int | None:
-    """The cell in which a play wants the ball: `cell` itself, or the first with its `number`; None = left to chance."""
-    cell, number = how.get("cell"), how.get("number")
-    if cell is None and number is not None:
-        cell = numbers.index(number) if number in numbers else -1
-    if cell is not None and not (0 <= cell < len(numbers) and number in (None, numbers[cell])):
-        raise ScenarioError(f"number {number!r}, cell {cell!r}: this {what} has no such cell")
-    return cell
 
 
 def on_the_clock(start_ns: int, seconds: float) -> int:

@@ -50,6 +50,7 @@ class Cylinder(Apparatus):
 
     def run_on(self, drawn: Drawn, until_s: float) -> None:
         """The rotor runs on."""
+        super().run_on(drawn, until_s)
         if drawn.motion.ends < until_s:
             self.rotor.coast(drawn.motion, drawn.motion.ends, until_s)
 

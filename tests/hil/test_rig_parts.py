@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from drivers.base import Edge
+from drivers.cups.decoder import Cups
+from drivers.cups.decoder import Options as CupOptions
 from hil import tables
 from hil.bench import Bench, Cue
 from hil.devices.console import Keypad
@@ -22,6 +25,7 @@ from hil.floor import Chain, Signer, canonical, command
 from hil.peers import acknowledged, cue, keypad_of, peers_for, type_in
 from hil.scenario import Action, Play, ScenarioError
 from hil.tty import Tty
+from rules.facts import PocketRead
 
 SECOND = 1_000_000_000
 
@@ -212,6 +216,51 @@ def test_a_basin_without_sensors_has_a_ball_that_a_croupier_reads(how: dict[str,
     assert not Bench(BOULE).coast(9 * SECOND)
     lifted = Bench(BOULE).play(Play(kind="throw", how={**how, "picked_up_ms": 1500}), SECOND)
     assert list(lifted.moments) == ["start", "thrown"]
+
+
+WITH_CUPS = {**BOULE, "devices": {"cups": {"family": "cups", "chip": "header", "lines": list(range(18))}}}
+THREE_THROWS = [{"cell": 4}, {"cell": 4}, {"cell": 9}]
+
+
+def cups_of(plays: list[Play], noise: str = "L0") -> list[str]:
+    """What the cups of a basin tell of these plays, one after the other."""
+    bench, decoder = Bench(WITH_CUPS, noise=noise), Cups("cups", CupOptions())
+    facts, now, seqs = [], SECOND, dict.fromkeys(range(18), 0)
+    for play in plays:
+        script = bench.play(play, now)
+        for pulse in script.pulses:
+            cell = int(pulse.line.rpartition(".")[2])
+            seqs[cell] += 1 + pulse.gap
+            facts += decoder.feed([Edge(pulse.line, pulse.level, pulse.at_ns, seqs[cell])])
+        facts += decoder.tick(now := script.ends_ns)
+    return [
+        f"{type(fact).__name__} {fact.cell if isinstance(fact, PocketRead) else getattr(fact, 'why', '')}".strip()
+        for fact in facts
+    ]
+
+
+def thrown(*deeds: tuple[str, int, str, str], **how: Any) -> Play:
+    actions = tuple(Action(at=at, ms=ms, verb=verb, value=value) for at, ms, verb, value in deeds)
+    return Play(kind="throw", how=how, actions=actions)
+
+
+@pytest.mark.parametrize("noise", ["clean", "L0", "L1", "L2", "L3"])
+def test_the_cups_of_a_basin_tell_where_the_ball_lies_coup_after_coup(noise: str) -> None:
+    assert cups_of([thrown(**how) for how in THREE_THROWS], noise) == [f"PocketRead {cell}" for cell in (4, 4, 9)]
+
+
+def test_what_goes_wrong_at_cups() -> None:
+    rest = Play(pause_ms=3000)
+    assert cups_of([thrown(cell=4, hops={"ms": 2500, "cell": 7}), rest]) == ["PocketRead 4", "PocketRead 7"]
+    assert cups_of([thrown(cell=4, sensor={"also": 7})]) == ["Doubtful two_cups"]
+    assert cups_of([thrown(cell=4, sensor={"misses": ["cup"]}), rest]) == ["Doubtful no_cup"]
+    assert cups_of([thrown(cell=4, picked_up_ms=2000), thrown(cell=5)]) == ["PocketRead 5"]
+    stuck = [thrown(("start", 500, "jam", "cups.2"), cell=9), thrown(("settled", 900, "free", "cups.2"), cell=8)]
+    assert cups_of(stuck)[-1] == "PocketRead 8"
+    cut = thrown(("thrown", 500, "unplug", "cups"), ("read", 500, "plug", "cups"), cell=9)
+    assert cups_of([cut, thrown(cell=3)]) == ["DeviceLost unplugged", "DeviceBack", "PocketRead 3"]
+    with pytest.raises(ScenarioError, match=r"jam 'cups.18': this table has cups.0, "):
+        Bench(WITH_CUPS).play(thrown(("start", 0, "jam", "cups.18")), SECOND)
 
 
 def test_a_plate_turns_the_way_it_is_pushed_and_its_ball_lies_in_a_cell() -> None:
