@@ -151,7 +151,7 @@ class Throw(Form):
     sensor: Sensed | UnsetType = UNSET
 
 
-class Stake(Form):
+class Stake(Form, kw_only=True):
     """A chip on the cloth, or taken away."""
 
     spot: str

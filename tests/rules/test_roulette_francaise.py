@@ -39,7 +39,7 @@ from rules.game import load
 from rules.games.roulette.variants import FRENCH_CYLINDER, FrancaiseOptions
 from rules.wheel import WRONG_SENSE, WheelCoup
 from tests.rules.playbook import CCW, CW
-from tests.rules.wheels import Wheel, francaise
+from tests.rules.wheels import FRANCAISE, Wheel, francaise, table
 
 GAME = load("roulette_francaise")
 
