@@ -12,7 +12,7 @@ import pytest
 from hil.physics.basin import roll_ball
 from hil.physics.motion import TURN, Motion, drawn_spin
 from hil.physics.plate import Plate
-from hil.physics.roulette import Rotor, throw_ball
+from hil.physics.roulette import RimModel, Rotor, throw_ball
 from hil.physics.wheel import FortuneWheel, Launch, Spin, Touch
 
 
@@ -100,6 +100,28 @@ def test_the_ball_agrees_with_the_closed_form_of_its_equation() -> None:
     assert 0.80 * exact < median(times) < 1.02 * exact
 
 
+def test_the_passages_of_a_ball_on_a_level_rim_are_where_the_closed_form_has_them() -> None:
+    a, b = 0.009, 0.060
+    rim = RimModel(air_spread=0, rolling_spread=0, leaves_spread=0, jostle=0)
+    passages = [one for one in throw_ball(14.0, -1, Random(6), rim).passages(1.0) if one[0] > 4]  # it rolls by then
+    assert len(passages) > 5
+    for (before_s, before), (after_s, after) in pairwise(passages):
+        assert (after**2 + b / a) == pytest.approx((before**2 + b / a) * math.exp(-2 * a * TURN), rel=1e-6)
+        s = math.sqrt(a / b)
+        lap = (math.atan(before * s) - math.atan(after * s)) / math.sqrt(a * b)
+        assert after_s - before_s == pytest.approx(lap, abs=5e-6)  # the speeds are interpolated
+
+
+def test_on_a_tilted_rim_the_ball_drops_where_it_runs_uphill() -> None:
+    rng = Random(7)
+    tilted = RimModel(tilt_rad=math.radians(0.4), tilt_at=0.0)
+    at = [throw_ball(9.0, sense, rng, tilted) for sense in (1, -1) for _ in range(60)]
+    places = [math.cos(throw.angles[-1]) for throw in at]
+    assert sum(place > 0 for place in places) > 80
+    brute = at[0]
+    assert brute.turns == pytest.approx((brute.angles[-1] - brute.angles[0]) / TURN)
+
+
 def test_the_ball_is_called_some_seconds_before_it_drops_and_settles_after() -> None:
     rng = Random(5)
     for _ in range(20):
@@ -107,7 +129,7 @@ def test_the_ball_is_called_some_seconds_before_it_drops_and_settles_after() -> 
         called = throw.lap_slower_than(1.43)
         assert throw.first_lap_s < called < throw.dropped_s < throw.on_rotor_s < throw.settled_s
         assert 3.5 < throw.dropped_s - called < 9.0
-        assert throw.motion.angles[-1] < throw.motion.angles[0]
+        assert list(throw.times) == sorted(throw.times)
 
 
 def test_the_rotor_runs_down_slowly_and_turns_back_when_the_hand_says_so() -> None:
