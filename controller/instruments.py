@@ -110,7 +110,8 @@ class Instruments:
                 self.decoders[role].restore({"learned": body["learned"]})
 
     def _options(self, role: str) -> dict[str, Any]:
-        return asdict(self._config.devices[role].options)
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self._config.devices[role].options)))
+        return plain
 
     def show(self, sentence: str) -> None:
         """Put a sentence on every console that is there."""

@@ -9,7 +9,7 @@
     noise = "L0"                        sensor faults, hil.devices.encoder.LEVELS
     live = true                         only the live rig can play it (it kills programs)
     demo = true                         this is what `./dev demo` plays on its table, over and over
-    [house] [options]                   overrides of the table's config
+    [house] [options] [devices]         overrides of the table's config; an empty device is not there
     [opening]                           attest = { verification = ["comite", "croupier"] }, minimum_cents = ...
                                         without this section nobody opens the table
 
@@ -85,6 +85,8 @@ class Sensed(Form):
     reads: Pocket = 0
     also: Cell | UnsetType = UNSET
     """A cell that is occupied too: something else lies in it."""
+    dead_beams: list[Annotated[int, Meta(ge=0, le=3)]] = []
+    """Beams of the rim that see nothing in this throw."""
 
 
 class Hop(Form):
@@ -151,14 +153,11 @@ class Throw(Form):
     sensor: Sensed | UnsetType = UNSET
 
 
-class Stake(Form, kw_only=True):
+class Stake(Form):
     """A chip on the cloth, or taken away."""
 
     spot: str
-    cents: Count | UnsetType = UNSET
-    jetons: Count | UnsetType = UNSET
-    """Cents, or so many colour chips."""
-    chip: str | UnsetType = UNSET
+    cents: Count
     player: str
     tableau: Count = 1
     remove: bool = False
@@ -236,6 +235,7 @@ class File(Form):
     demo: bool = False
     house: dict[str, Any] = {}
     options: dict[str, Any] = {}
+    devices: dict[str, dict[str, Any]] = {}
     opening: Opening | UnsetType = UNSET
     play: list[Handling] = []
 
@@ -340,7 +340,7 @@ def load(path: Path) -> Scenario:
         noise=file.noise,
         live=file.live,
         demo=file.demo,
-        overrides={section: data[section] for section in ("house", "options") if section in data},
+        overrides={section: data[section] for section in ("house", "options", "devices") if section in data},
         opening=data.get("opening", {}),
         plays=plays,
     )
@@ -360,8 +360,6 @@ def _action(where: str, kind: str, form: Do, raw: Mapping[str, Any]) -> Action:
     verbs = [verb for verb in VERBS if verb in raw]
     if len(verbs) != 1:
         raise ScenarioError(f"{where}: exactly one of {', '.join(VERBS)} is needed, not {verbs or 'none'}")
-    if form.stake is not UNSET and (form.stake.cents is UNSET) is (form.stake.jetons is UNSET):
-        raise ScenarioError(f"{where}.stake: either cents or jetons")
     if form.at not in MOMENTS[kind]:
         raise ScenarioError(f"{where}.at: {form.at!r}; allowed: {', '.join(MOMENTS[kind])}")
     return Action(at=form.at, ms=form.ms, verb=verbs[0], value=raw[verbs[0]])

@@ -30,6 +30,7 @@ def table(name: str, overrides: Mapping[str, Mapping[str, Any]] | None = None) -
     data = tomllib.loads(tables[name].read_text(encoding="utf-8"))
     for section, values in (overrides or {}).items():
         data[section] = {**data.get(section, {}), **values}
+    data["devices"] = {role: device for role, device in data["devices"].items() if device}
     return data
 
 

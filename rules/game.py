@@ -203,8 +203,7 @@ class Needed:
     what: str
     roles: tuple[str, ...]
     """One signature of each of these roles."""
-    when: Literal["open", "raise", "close", "reopen"]
-    """`raise`: before an opening above the declared minimum."""
+    when: Literal["open", "close", "reopen"]
     requirement: str
 
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from hil.apparatus.base import Apparatus, Drawn
+from hil.apparatus.base import Apparatus, Drawn, Levels, on_the_clock
 from hil.devices.encoder import SECOND
 from hil.devices.lines import Pulse
+from hil.devices.rim import LEVELS, Rim
 from hil.physics.motion import TURN, move_by_hand
-from hil.physics.roulette import Rotor, throw_ball
+from hil.physics.roulette import Rotor, Throw, throw_ball
 from hil.scenario import ScenarioError
 
 NO_MORE_BETS_S = 1.43
@@ -21,7 +22,7 @@ READY_AFTER_S = 2.0
 
 
 class Cylinder(Apparatus):
-    """`throw`, `hand`; an encoder on the rotor, an in-wheel sensor that gets cues."""
+    """`throw`, `hand`; an encoder on the rotor, beams on the rim, an in-wheel sensor that gets cues."""
 
     what = "cylinder"
 
@@ -30,6 +31,13 @@ class Cylinder(Apparatus):
         self.rotor = Rotor(angle=self.half_count)
         self.pockets: tuple[int | str, ...] = tuple(table["options"]["cylindre"])
         """Numbers, clockwise from the index mark."""
+        self.rim: Rim | None = None
+        for role, device in table["devices"].items():
+            if device["family"] == "rim":
+                beams, clockwise = device.get("beams_deg", (0, 120)), self.sense("cw")
+                self.rim = Rim(role, beams, faults=LEVELS[noise], seed=seed, clockwise=clockwise)
+        self._ball: tuple[Throw, float, float] | None = None
+        """The throw of the present play, when it leaves the hand, and how long until a hand takes it back."""
         self.kinds |= {"throw": self.throw, "hand": self.by_hand}
 
     @property
@@ -60,6 +68,21 @@ class Cylinder(Apparatus):
         self.run_on(drawn, (until_ns - start_ns) / SECOND)
         return self.sensed(drawn, start_ns)
 
+    def levels(self) -> dict[str, Levels]:
+        """Of the encoder and the beams."""
+        return super().levels() | ({self.rim.role: self.rim.levels()} if self.rim else {})
+
+    def sensed(self, drawn: Drawn, start_ns: int) -> dict[str, list[Pulse]]:
+        """By the encoder and the beams."""
+        seen = super().sensed(drawn, start_ns)
+        ball, self._ball = self._ball, None
+        if self.rim:
+            seen[self.rim.role] = []
+            if ball is not None:
+                throw, thrown_s, taken_s = ball
+                seen[self.rim.role] = self.rim.play(throw, on_the_clock(start_ns, thrown_s), taken_s=taken_s)
+        return seen
+
     def by_hand(self, how: Mapping[str, Any]) -> Drawn:
         """The rotor held all the way."""
         motion = self.at_rest()
@@ -85,6 +108,9 @@ class Cylinder(Apparatus):
         throw = throw_ball(float(ball.get("speed", 5.5)), turning if with_rotor else -turning, self.rng)
         thrown = moments["thrown"] = released + 0.8
         ends = how["picked_up_ms"] / 1000 if "picked_up_ms" in how else math.inf
+        self._ball = throw, thrown, ends
+        if self.rim:
+            self.rim.dead = set(how.get("sensor", {}).get("dead_beams", ()))
         truth = {
             "seen": throw.first_lap_s,
             "drop_due": throw.lap_slower_than(NO_MORE_BETS_S),

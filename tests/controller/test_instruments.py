@@ -41,6 +41,23 @@ def test_what_was_learned_outlives_the_daemon_and_not_another_wheel() -> None:
     assert other.sample("wheel")["learned"]["spins"] == 0
 
 
+def test_what_a_rim_has_learned_outlives_the_daemon_and_not_another_ball() -> None:
+    def rim(ball_mm: int) -> Instruments:
+        section = {"family": "rim", "chip": "header", "lines": [7, 8], "beams_deg": [0, 120], "ball_mm": ball_mm}
+        return instruments(from_data(changed("devices/rim", section, plain("roulette-francaise")), "x"))
+
+    first = rim(20)
+    law = first.decoders["rim"].law
+    law.learn([(5.0, 0.3), (4.0, 0.22), (3.5, 0.18)], 2.9)
+    kept = first.learned()
+    again, other = rim(20), rim(21)
+    again.remember(kept)
+    other.remember(kept)
+    assert again.sample("rim")["learned"] == first.sample("rim")["learned"]
+    assert again.sample("rim")["learned"]["leaves_mrad_s"] == 2900
+    assert other.sample("rim")["learned"]["spins"] == 0
+
+
 def test_what_was_learned_by_a_device_that_is_gone_is_passed_over() -> None:
     there = instruments(load(shipped_tables()[ROUE]))
     there.remember({"gone": json.dumps({"options": {}, "learned": {}})})
