@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from hil.devices.console import Keypad
-from hil.devices.slingshot2 import SlingShot2Wheel
+from hil.devices.slingshot2 import PERIOD_NS, SlingShot2Wheel
 from hil.floor import Consumer, RigError, Signer
 from hil.vm.ledger import Ledger
 from hil.vm.machine import Vm, spin
@@ -101,6 +101,7 @@ class Croupier:
 
     async def throw(self) -> None:
         """The ball runs."""
+        await self.ready()
         self.wheel.plan(time.monotonic_ns(), state=3, flags=0)
         await self.phase("lance")
 
@@ -118,10 +119,11 @@ class Croupier:
             self.wheel.plan(now, state=5, flags=0, number=str(number))
         self.keypad.result(now + 600_000_000, number)
 
-    def ready(self) -> None:
-        """The wheel waits for the next ball."""
-        if self.wheel.wheel.state != 2:
+    async def ready(self) -> None:
+        """The wheel waits for the next ball, and has said so."""
+        if self.wheel.wheel.state == 5:
             self.wheel.plan(time.monotonic_ns(), state=2, flags=0)
+            await asyncio.sleep(2 * PERIOD_NS / 1e9)
 
     async def until_jeux_faits(self) -> None:
         """A coup up to rien ne va plus."""
@@ -162,7 +164,7 @@ class Croupier:
         await self.rested()
         coup = self.ledger.state["coup"]
         await self.until("the result", lambda ledger: any(result["coup"] == coup for result in ledger.results))
-        self.ready()
+        await self.ready()
         return [result for result in self.ledger.results if result["coup"] == coup][-1]
 
     async def decide(self) -> None:

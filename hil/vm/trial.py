@@ -373,8 +373,8 @@ class Trial:
             lambda ledger: ledger.status["boot"] != before["boot"] and bool(ledger.state) and not _devices(ledger),
             BACK_S,
         )
-        state = self.ledger.state
         await self.sent()
+        state = self.ledger.state
         book = await self.book(name)
         left = book.before_the_last_start()
         turn, (coup, phase) = left.last_turn(), left.stands()
@@ -391,8 +391,8 @@ class Trial:
         kept = ("epoch", "seance", "partie", "limits", "options", "interrupted", "maintenance", "game")
         other = {key: (before[key], state[key]) for key in kept if before[key] != state[key]}
         self.proof.check(f"{name}: the same séance, with its limits", other, not other)
-        older = before["seq"] > max(row["seq"] for row in left.rows)
-        self.proof.check(f"{name}: all that was told is on the disk", before["seq"], not older)
+        last = max(row["seq"] for row in left.rows)
+        self.proof.check(f"{name}: all that was told is on the disk", (before["seq"], last), before["seq"] <= last)
         self.under_way = coup if phase in UNDER_WAY else 0
 
     async def goes_on(self, name: str, number: int | None = None) -> None:
