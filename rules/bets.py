@@ -25,9 +25,18 @@ class BetKind:
     type: str
     pays: Fraction
     max_multiple: int
-    """Default maximum as a multiple of the table minimum."""
+    """Maximum as a multiple of the table minimum; where the house chooses it, the highest that it may choose."""
+    least_max_multiple: int = 0
+    """The lowest multiple that the house may choose; 0 = the text fixes the maximum."""
+    limited_with: str = ""
+    """Name of the bets that have one maximum together (`chances_simples`); empty = this type has its own."""
     requirement: str
     limit_requirement: str
+
+    @property
+    def limit(self) -> str:
+        """Name under which the maximum of this bet may be asked for, beside its type."""
+        return self.limited_with or self.type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +48,8 @@ class Spot:
     on: On
     wins: frozenset[int | str]
     """Results that win here."""
+    row: str = ""
+    """Row of the table of bets, where a type has several (pleins of vingt-trois); empty = the type's only one."""
 
 
 def spot_id(bet_type: str, on: Iterable[int | str] = ()) -> str:
@@ -52,6 +63,7 @@ class Layout:
     """All bets of a game and all spots of one tableau."""
 
     kinds: Mapping[str, BetKind]
+    """Rows of the table of bets: by type, or by `Spot.row` where a type has several."""
     spots: Mapping[str, Spot]
     by_bet: Mapping[tuple[str, frozenset[int | str]], Spot] = field(init=False, compare=False, repr=False)
     """Spots by type and set of numbers: the order in which a bet names its numbers is free."""
@@ -59,6 +71,10 @@ class Layout:
     def __post_init__(self) -> None:
         index = {(spot.type, frozenset(spot.on)): spot for spot in self.spots.values()}
         object.__setattr__(self, "by_bet", MappingProxyType(index))
+
+    def kind(self, spot: Spot) -> BetKind:
+        """The row of the table of bets that says what this spot pays."""
+        return self.kinds[spot.row or spot.type]
 
     def find(self, bet_type: str, on: Iterable[int | str]) -> Spot | None:
         """The spot for a bet, or None when the layout has no such combination."""

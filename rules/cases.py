@@ -180,7 +180,7 @@ def refusal(
     spot = layout.find(stake.type, stake.on)
     if refused is not None or spot is None or limits is None:
         return refused
-    return below_minimum(stake, limits) or above_maximum(spot, stake.cents, others, stake.player, limits)
+    return below_minimum(stake, limits) or above_maximum(spot, stake.cents, others, frozenset({stake.player}), limits)
 
 
 def limits_of(case: Case, game: Game, house: House) -> Limits | Refusal | None:

@@ -121,6 +121,8 @@ class Context:
     phase: Phase
     last_direction: Direction | None
     """Sense of the actuation before the one being heard."""
+    public_options: Mapping[str, object] = field(default_factory=dict)
+    """What the house has decided for the seance."""
 
 
 # --- effects: how a game answers -------------------------------------------------------------------------------------
@@ -207,6 +209,36 @@ class Needed:
     requirement: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicOption:
+    """What the house decides by `cmd/options` and tells in `state`; forgotten at the end of the seance."""
+
+    fits: Callable[[object], bool]
+    """Is this a value that may be decided."""
+    allowed: str
+    """Code of the sentence that says which values fit."""
+    needed: str = ""
+    """Requirement for which the table does not open before this is decided; empty = it may stay open."""
+    in_seance: bool = False
+    """It may be decided while the seance runs; otherwise before its opening only."""
+    says: Mapping[bool, str] = field(default_factory=dict)
+    """Code of the sentence that tells people what a yes or a no means."""
+
+
+def yes_or_no(value: object) -> bool:
+    """Fits a public option that is true or false."""
+    return isinstance(value, bool)
+
+
+def groups_of_players(value: object) -> bool:
+    """Fits a public option that is a list of groups of at least two players, nobody in two of them."""
+    if not isinstance(value, list | tuple) or any(not isinstance(group, list | tuple) for group in value):
+        return False
+    players = [player for group in value for player in group]
+    named = all(isinstance(player, str) and player for player in players)
+    return named and len(set(players)) == len(players) and all(len(group) > 1 for group in value)
+
+
 def always(*needs: Needed) -> Callable[[House, Mapping[str, object]], tuple[Needed, ...]]:
     """Attestations that every table of a game needs, whatever its options."""
 
@@ -259,13 +291,15 @@ class Game:
     """options -> layout of one tableau."""
     limits: Callable[[Layout, House, int, Mapping[str, int]], Limits | Refusal]
     """layout, house, minimum in force (cents), maxima asked for by bet type (empty: the text's) -> limits."""
+    calls_first: bool = False
+    """Rien ne va plus precedes the draw: while the coup before is being paid, it begins the next one."""
     minimum_change: tuple[Literal["seance", "reopen"], str]
     """When the minimum may change after the opening, at the next seance only or by closing and reopening, and the
     requirement that says so."""
     needs: Callable[[House, Mapping[str, object]], tuple[Needed, ...]]
     """house, public options in force -> the attestations that this table needs (`always` where nothing decides)."""
-    public_options: frozenset[str] = frozenset()
-    """Names of the options that `cmd/options` may set before a seance."""
+    public_options: Mapping[str, PublicOption] = field(default_factory=dict)
+    """What `cmd/options` may decide, by name."""
     hear: Callable[[Any, Fact, Context], Heard]
     check: Callable[[Stake, Layout, House], Refusal | None]
     """May this bet stand at all (combination)? Limits and colour chips are the table's business."""
@@ -283,12 +317,16 @@ class Game:
     """The result in French as the text words it."""
     read: Callable[[int | str, Any], Outcome | None]
     """A value typed or read, options -> the outcome it means, None when this game has no such result."""
+    misread: Callable[[int | str | None], str] = lambda value: "lecture_impossible"
+    """A value for which `read` knows no outcome -> code of the sentence that says why."""
     cell: Callable[[int | None, Any], Outcome | None]
     """A cell counted from 0 at the index mark or the first cup, options -> the outcome it means, None for none such."""
     contests: Mapping[str, Found] = field(default_factory=dict)
     """What, announced after the result, puts it in question, and the breach that it then is."""
     most_players: tuple[int, str] | None = None
     """How many may play at once by the text, and the requirement that says so."""
+    more_players: str = ""
+    """Public option by which the house lifts `most_players`."""
     most_tableaux: tuple[int, str] | None = None
     """How many tableaux one apparatus may serve by the text, and the requirement that says so."""
     case_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -297,8 +335,15 @@ class Game:
     """One case of the settle format (kind `settlement`) -> its answer; raises rules.cases.CaseError."""
 
     def meant(self, fact: PocketRead, options: Any) -> Outcome | None:
-        """The outcome that a reading means, by its cell where the source knows no value."""
-        return self.cell(fact.cell, options) if fact.value is None else self.read(fact.value, options)
+        """The outcome that a reading means; a cell beside a value tells more than the value where both say the same."""
+        at = self.cell(fact.cell, options)
+        if fact.value is None:
+            return at
+        said = self.read(fact.value, options)
+        if at is None:
+            return said
+        same = at.get("number") == fact.value if said is None else self.value(said) == self.value(at)
+        return at if same else said
 
 
 @cache

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from rules.bets import Layout, Refusal, Spot, Stake
+from rules.bets import BetKind, Layout, Refusal, Spot, Stake
 from rules.words import text
+
+ASSOCIATIONS: Final = "associations_presumees"
+"""Public option: groups of players presumed to play together, attested by who decides it (R-BO-21)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +41,17 @@ def below_minimum(stake: Stake, limits: Limits) -> Refusal | None:
     )
 
 
-def above_maximum(spot: Spot, cents: int, others: Iterable[Stake], player: str, limits: Limits) -> Refusal | None:
-    """A refusal when `cents` on `spot`, with the player's other stakes on the same chance, exceed the maximum.
+def partners(player: str, public_options: Mapping[str, object]) -> frozenset[str]:
+    """The player and those who are presumed to play with him: for the maximum they are one (R-BO-21, R-VT-22)."""
+    groups = public_options.get(ASSOCIATIONS, ())
+    assert isinstance(groups, list | tuple), "the public option was checked when it was decided"
+    return frozenset({player}).union(*(group for group in groups if player in group))
+
+
+def above_maximum(
+    spot: Spot, cents: int, others: Iterable[Stake], players: frozenset[str], limits: Limits
+) -> Refusal | None:
+    """A refusal when `cents` on `spot`, with the other stakes of `players` on the same chance, exceed the maximum.
 
     `others` are all stakes beside this one, on every tableau of the apparatus (R-BO-20; reading for the other games).
     """
@@ -48,7 +61,7 @@ def above_maximum(spot: Spot, cents: int, others: Iterable[Stake], player: str, 
     total = cents + sum(
         stake.cents
         for stake in others
-        if stake.player == player and stake.type == spot.type and frozenset(stake.on) == frozenset(spot.on)
+        if stake.player in players and stake.type == spot.type and frozenset(stake.on) == frozenset(spot.on)
     )
     if total <= most:
         return None
@@ -59,30 +72,33 @@ def above_maximum(spot: Spot, cents: int, others: Iterable[Stake], player: str, 
     )
 
 
-def by_multiples(
-    layout: Layout, minimum: int, minima: Mapping[str, int] | None = None, minimum_requirement: str = "R-GEN-10"
-) -> Limits:
-    """Limits that are fixed multiples of the minimum (roue, roulettes)."""
-    return Limits(
-        minimum_requirement=minimum_requirement,
-        minimum=minimum,
-        minima=dict(minima or {}),
-        maxima={kind.type: kind.max_multiple * minimum for kind in layout.kinds.values()},
-        requirements={kind.type: kind.limit_requirement for kind in layout.kinds.values()},
-    )
+def of_one_limit(layout: Layout, name: str) -> list[BetKind]:
+    """The kinds of bet whose maximum is asked for by this name: a type, or bets that have one together."""
+    asked = {kind.limit for kind in layout.kinds.values() if name in (kind.type, kind.limit)}
+    return [kind for kind in layout.kinds.values() if kind.limit in asked]
 
 
-def fixed_by_the_text(
+def renewed(layout: Layout, standing: Mapping[str, int], asked: Mapping[str, int]) -> dict[str, int]:
+    """The maxima that stand, with those asked for in place of them."""
+    replaced = {kind.type for name in asked for kind in of_one_limit(layout, name)}
+    return {**{bet: cents for bet, cents in standing.items() if bet not in replaced}, **asked}
+
+
+def by_the_text(
     layout: Layout,
     declared: int,
     minimum: int,
     maxima: Mapping[str, int],
     minima: Mapping[str, int] | None = None,
     minimum_requirement: str = "R-GEN-10",
+    usual: Mapping[str, int] | None = None,
 ) -> Limits | Refusal:
-    """Limits whose maxima the text fixes; `declared` is the minimum of the authorisation, `maxima` what was asked for.
+    """Limits as the text has them: each maximum a multiple of the minimum, fixed, or chosen in a range by the house.
 
-    `minima` are minima of single bet types that the house wants above the minimum of the table.
+    `declared` is the minimum of the authorisation, `maxima` what is asked for in cents, by bet type or by
+    `BetKind.limit`. `minima` are minima of single bet types that the house wants above the minimum of the table.
+    `usual` are the multiples that the house takes when nothing is asked for, by `BetKind.limit`; without one it is the
+    highest that the text allows.
     """
     least = min((minimum, *(minima or {}).values()))
     if least < declared:
@@ -91,22 +107,42 @@ def fixed_by_the_text(
             requirement="R-GEN-10",
             text=text("minimum_sous_le_declare", cents=least, least=declared),
         )
-    floors = {bet: max(minimum, cents) for bet, cents in (minima or {}).items()}
-    limits = by_multiples(layout, minimum, floors, minimum_requirement)
-    for bet, cents in maxima.items():
-        most = limits.maxima.get(bet)
-        if most is None:
-            wanted = text("combinaison_inexistante", bet=bet)
+    kinds = layout.kinds.values()
+    most = {kind.type: minimum * (usual or {}).get(kind.limit, kind.max_multiple) for kind in kinds}
+    chosen: dict[str, int] = {}
+    for name, cents in maxima.items():
+        named = of_one_limit(layout, name)
+        if not named:
+            wanted = text("combinaison_inexistante", bet=name)
             return Refusal(code="combinaison_inexistante", requirement="R-GEN-10", text=wanted)
-        if cents != most:
-            requirement = limits.requirements[bet]
-            return Refusal(code="maximum_fixe", requirement=requirement, text=text("maximum_fixe", bet=bet, cents=most))
+        if refused := out_of_range(named[0], name, minimum, cents):
+            return refused
+        if chosen.setdefault(named[0].limit, cents) != cents:
+            told = text("maximum_en_double", bet=named[0].limit)
+            return Refusal(code="maximum_en_double", requirement=named[0].limit_requirement, text=told)
+        most |= {kind.type: cents for kind in named}
+    limits = Limits(
+        minimum_requirement=minimum_requirement,
+        minimum=minimum,
+        minima={bet: max(minimum, cents) for bet, cents in (minima or {}).items()},
+        maxima=most,
+        requirements={kind.type: kind.limit_requirement for kind in kinds},
+    )
     for bet, cents in limits.minima.items():
-        most = limits.maxima[bet]
-        if cents > most:
+        if cents > most[bet]:
             return Refusal(
                 code="minimum_au_dessus_du_maximum",
                 requirement=limits.requirements[bet],
-                text=text("minimum_au_dessus_du_maximum", cents=cents, most=most, bet=bet),
+                text=text("minimum_au_dessus_du_maximum", cents=cents, most=most[bet], bet=bet),
             )
     return limits
+
+
+def out_of_range(kind: BetKind, name: str, minimum: int, cents: int) -> Refusal | None:
+    """A refusal when the house may not have this maximum, with what it may have."""
+    low, high = kind.least_max_multiple or kind.max_multiple, kind.max_multiple
+    if minimum * low <= cents <= minimum * high:
+        return None
+    code = "maximum_fixe" if low == high else "maximum_hors_fourchette"
+    sentence = text(code, bet=name, cents=cents, least=minimum * low, most=minimum * high, low=low, high=high)
+    return Refusal(code=code, requirement=kind.limit_requirement, text=sentence)

@@ -11,7 +11,7 @@ from rules.decisions import Phase, Refused, StakeAccepted
 from rules.desk import Desk
 from rules.facts import Commanded
 from rules.game import Needed
-from rules.limits import Limits
+from rules.limits import Limits, renewed
 from rules.state import Attestation
 from rules.words import text
 
@@ -38,9 +38,14 @@ def sign(desk: Desk, what: str, role: str, by: str) -> None:
     others = (a for a in desk.state.attestations if (a.what, a.role) != (what, role))
     desk.set(attestations=(*others, entry))
     desk.announce("attestation", what=what, role=role, by=by)
-    opening = [need for need in desk.needs if need.when == "open"]
-    if desk.state.phase is Phase.FERME and opening and not unsigned(desk, "open"):
-        desk.go(Phase.VERIFIEE)
+    verify(desk)
+
+
+def verify(desk: Desk) -> None:
+    """A closed table is verified while nothing is missing for its opening."""
+    if desk.state.phase in CLOSED:
+        ready = any(need.when == "open" for need in desk.needs) and not unsigned(desk, "open")
+        desk.go(Phase.VERIFIEE if ready else Phase.FERME)
 
 
 def forget(desk: Desk, *whats: str) -> None:
@@ -73,6 +78,8 @@ def limits_asked(desk: Desk, command: Commanded) -> Limits | Refusal:
     standing = state.limits.minimum if state.limits else desk.house.declared_minimum_cents
     minimum = command.args.get("minimum_cents", standing)
     maxima = command.args.get("maxima", {})
+    if isinstance(maxima, Mapping) and state.limits and minimum == standing:
+        maxima = renewed(desk.layout, state.limits.maxima, maxima)
     if isinstance(minimum, bool) or not isinstance(minimum, int):
         return Refusal(code="montant_impossible", requirement="R-GEN-10", text=text("montant_impossible"))
     if not isinstance(maxima, Mapping) or any(not isinstance(cents, int) for cents in maxima.values()):
@@ -109,6 +116,9 @@ def open_table(desk: Desk, command: Commanded) -> None:
     """Command `open {minimum_cents?, maxima?}`: a new seance, or the same one after a close."""
     if desk.state.phase not in CLOSED:
         desk.refuse("open", "deja_ouverte")
+        return
+    if undecided := [name for name in desk.game.public_options if must_be_decided(desk, name)]:
+        desk.refuse("open", "option_a_decider", options=", ".join(undecided))
         return
     if missing := unsigned(desk, "open"):
         refuse(desk, "open", missing_refusal(missing))
@@ -191,17 +201,31 @@ def change_limits(desk: Desk, command: Commanded) -> None:
     desk.announce("limites", minimum=limits.minimum)
 
 
+def must_be_decided(desk: Desk, name: str) -> bool:
+    """Does the table stay closed until this public option is decided (R-BO-04)."""
+    return bool(desk.game.public_options[name].needed) and name not in desk.state.public_options
+
+
 def change_options(desk: Desk, command: Commanded) -> None:
-    """Command `options {...}`: the public options that the game lets the house decide before a seance."""
-    allowed = desk.game.public_options
-    unknown = sorted(set(command.args) - set(allowed))
-    if unknown:
-        desk.refuse("options", "option_inconnue", options=", ".join(unknown), allowed=", ".join(sorted(allowed)) or "-")
-    elif desk.state.seance_open:
-        desk.refuse("options", "deja_ouverte")
-    else:
-        desk.set(public_options={**desk.state.public_options, **command.args})
-        desk.announce("options")
+    """Command `options {...}`: what the house decides before a seance, or during it where the text lets it."""
+    known = desk.game.public_options
+    if unknown := sorted(set(command.args) - set(known)):
+        desk.refuse("options", "option_inconnue", options=", ".join(unknown), allowed=", ".join(sorted(known)) or "-")
+        return
+    for name, value in command.args.items():
+        if not known[name].fits(value):
+            desk.refuse("options", "option_impossible", option=name, allowed=text(known[name].allowed))
+            return
+        if desk.state.seance_open and not known[name].in_seance:
+            desk.refuse("options", "option_figee", option=name)
+            return
+    desk.set(public_options={**desk.state.public_options, **command.args})
+    told = ", ".join(f"{name} = {value}" for name, value in command.args.items())
+    desk.announce("options", by=command.by, options=told)
+    for name, value in command.args.items():
+        if isinstance(value, bool) and value in known[name].says:
+            desk.announce(known[name].says[value])
+    verify(desk)
 
 
 def interrupt(desk: Desk, command: Commanded) -> None:

@@ -12,7 +12,7 @@ from rules.decisions import BetsClosed, Phase, Severity, StakeAccepted, StakeDou
 from rules.desk import Desk
 from rules.facts import ChipPlaced, ChipRemoved, Origin
 from rules.game import Close, Found
-from rules.limits import above_maximum, below_minimum
+from rules.limits import above_maximum, below_minimum, partners
 from rules.state import Doubt
 from rules.words import text
 
@@ -80,13 +80,16 @@ def too_late(desk: Desk, fact: ChipPlaced) -> Refusal | None:
 
 
 def count_players(desk: Desk) -> None:
-    """Note that more people play at a tableau than the text allows."""
+    """Note that more people play at a tableau than the text, or what the house decided for the seance, allows."""
     if desk.game.most_players is None:
         return
-    most, requirement = desk.game.most_players
-    most = min(most, desk.house.max_players or most)
+    by_text, requirement = desk.game.most_players
+    lifted = desk.state.public_options.get(desk.game.more_players) is True
+    allowed = [] if lifted else [by_text]
+    allowed += [desk.house.max_players] if desk.house.max_players else []
+    most = min(allowed, default=None)
     players = {(entry.tableau, entry.player) for entry in desk.state.stakes}
-    if any(count > most for count in Counter(tableau for tableau, _ in players).values()):
+    if most is not None and any(count > most for count in Counter(tableau for tableau, _ in players).values()):
         desk.found(Found(code="trop_de_joueurs", requirement=requirement, severity=Severity.NOTED, args={"most": most}))
 
 
@@ -127,7 +130,7 @@ def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
     apart = (entry.stake for entry in desk.state.doubts if entry.coup == desk.coup.no)
     others = [entry for entry in (*desk.state.stakes, *apart) if entry.id != stake.id and not entry.carried]
     return (
-        above_maximum(spot, stake.cents, others, fact.player, limits)
+        above_maximum(spot, stake.cents, others, partners(fact.player, desk.state.public_options), limits)
         or (below_minimum(stake, limits) or refused_beside(desk, stake, others) if stake.person else None)
         or stake
     )

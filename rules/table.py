@@ -172,7 +172,12 @@ def timer_is_armed(desk: Desk, fact: Fact) -> bool:
 def hear(desk: Desk, fact: Fact) -> None:
     """Let the game hear a fact of its draw and carry out its effects."""
     before = desk.coup
-    context = Context(house=desk.house, phase=desk.state.phase, last_direction=desk.state.last_direction)
+    context = Context(
+        house=desk.house,
+        phase=desk.state.phase,
+        last_direction=desk.state.last_direction,
+        public_options=desk.state.public_options,
+    )
     heard = desk.game.hear(before, fact, context)
     desk.set(coup=heard.coup)
     if heard.coup.launched and not before.launched:
@@ -337,7 +342,7 @@ def contradiction(desk: Desk, fact: PocketRead) -> None:
     outcome = desk.game.meant(fact, desk.house.options)
     paid = desk.state.previous or desk.coup
     if outcome is None:
-        desk.ignore("lecture_impossible")
+        desk.ignore(desk.game.misread(fact.value))
     elif paid.outcome is not None and desk.game.value(outcome) == desk.game.value(paid.outcome):
         desk.ignore("resultat_confirme")
     elif any((e.source, e.value) == (fact.source, desk.game.value(outcome)) for e in paid.readings):

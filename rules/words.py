@@ -39,6 +39,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "gain": "{bet} {cents} centimes",
     "gain_en_jetons": "{bet} {cents} centimes ({jetons} jetons {colour})",
     # --- breaches that all games share ---
+    "change_interdit": "Change à table, alors que la table ne peut accueillir plus de douze joueurs",
     "trop_de_joueurs": "Plus de {most} joueurs à la table",
     "prison_intouchable": "Une mise en prison ne peut être ni retirée ni complétée (joueur {player})",
     "mise_retiree_apres_cloture": "Mise retirée après « Rien ne va plus » (joueur {player}) : elle reste engagée",
@@ -76,7 +77,10 @@ CATALOGUE: Final[dict[str, str]] = {
     # --- refusals of bets of wheel games ---
     "combinaison_inexistante": "Le tapis n'a pas de combinaison {bet}",
     "minimum_sous_le_declare": "Minimum de {cents} centimes sous le minimum déclaré de {least}",
-    "maximum_fixe": "Le maximum de {bet} est fixé par le texte à {cents} centimes",
+    "maximum_fixe": "Le maximum de {bet} est fixé par le texte à {most} centimes",
+    "maximum_hors_fourchette": "Maximum de {cents} centimes sur {bet} : il va de {least} à {most} "
+    "({low} à {high} fois le minimum)",
+    "maximum_en_double": "Un seul maximum pour {bet}",
     "minimum_au_dessus_du_maximum": "Minimum de {cents} centimes au-dessus du maximum de {most} sur {bet}",
     # --- announcements of wheel games ---
     "premier_actionnement": "Premier actionnement connu : accepté dans les deux sens",
@@ -100,7 +104,9 @@ CATALOGUE: Final[dict[str, str]] = {
     "couvercle_ouvert": "Couvercle ouvert",
     "fin_de_seance": "Fin de la séance {seance}",
     "limites": "Limites fixées, minimum {minimum} centimes",
-    "options": "Options publiques fixées",
+    "options": "Décidé par {by} : {options}",
+    "douze_joueurs_au_plus": "Douze joueurs au plus : affiche à la table, change à table interdit",
+    "plus_de_douze_joueurs": "Plus de douze joueurs admis : un chef de table pour deux tables au plus du même jeu",
     "interruption": "Partie interrompue",
     "reprise": "Partie reprise",
     "dernier_coup": "Dernier coup de la séance",
@@ -118,6 +124,11 @@ CATALOGUE: Final[dict[str, str]] = {
     "deja_fermee": "La table est déjà fermée",
     "coup_en_cours": "Un coup est en cours : la table ne se ferme qu'entre deux coups",
     "mises_en_prison": "Des mises sont en prison : annoncer et jouer le dernier coup avant la fin de séance",
+    "option_a_decider": "À décider avant l'ouverture par options : {options}",
+    "option_impossible": "Option {option} : attendu {allowed}",
+    "option_figee": "{option} se décide au plus tard au début de la séance",
+    "oui_ou_non": "true ou false",
+    "groupes_de_joueurs": "une liste de groupes d'au moins deux joueurs, chacun dans un seul groupe",
     "option_inconnue": "Option inconnue : {options} ; possibles : {allowed}",
     "pas_maintenant": "Pas dans la phase {phase}",
     "pas_interrompue": "La partie n'est pas interrompue",

@@ -29,7 +29,7 @@ from rules.facts import (
     TimerElapsed,
 )
 from rules.game import Abandon, Annul, Context, Found, Game, Go, Heard, House, Needed, Outcome, Read, Reading, always
-from rules.limits import Limits, fixed_by_the_text
+from rules.limits import Limits, by_the_text
 from rules.settlement import Settlement, line, transfers
 from rules.wheel import Hearing, WheelCoup, WheelLaw
 from rules.words import text
@@ -282,7 +282,7 @@ def layout(options: RoueOptions | None) -> Layout:
 def limits(lay: Layout, house: House, minimum: int, maxima: Mapping[str, int]) -> Limits | Refusal:
     """Maxima are multiples of the minimum; a colour may have a minimum of its own (R-RC-17 to R-RC-20)."""
     minima = house.options.minimum_par_couleur if house.options else {}
-    return fixed_by_the_text(lay, house.declared_minimum_cents, minimum, maxima, minima, "R-RC-17")
+    return by_the_text(lay, house.declared_minimum_cents, minimum, maxima, minima, "R-RC-17")
 
 
 def check(stake: Stake, lay: Layout, house: House) -> Refusal | None:

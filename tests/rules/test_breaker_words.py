@@ -218,7 +218,7 @@ def test_amounts_and_limits_at_their_edges() -> None:
     spot = lay.find("plein", (17,))
     assert spot is not None
     free = Limits(minimum=1, minima={}, maxima={}, requirements={})
-    assert above_maximum(spot, 10**9, (), "J1", free) is None
+    assert above_maximum(spot, 10**9, (), frozenset({"J1"}), free) is None
 
 
 # --- traces ----------------------------------------------------------------------------------------------------------

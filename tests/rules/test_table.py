@@ -250,7 +250,7 @@ def test_public_options_are_those_of_the_game_and_set_before_the_seance() -> Non
     assert game.state.public_options == {"plus_de_douze_joueurs": True}
     game = opened()
     game.command("options", plus_de_douze_joueurs=True)
-    assert game.one(Refused).code == "deja_ouverte"
+    assert game.one(Refused).code == "option_figee"
 
 
 # --- stakes ----------------------------------------------------------------------------------------------------------

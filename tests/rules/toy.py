@@ -24,13 +24,16 @@ from rules.game import (
     House,
     Needed,
     Outcome,
+    PublicOption,
     Read,
     Reading,
     Reopen,
     Turned,
     always,
+    groups_of_players,
+    yes_or_no,
 )
-from rules.limits import Limits, by_multiples
+from rules.limits import ASSOCIATIONS, Limits, by_the_text
 from rules.settlement import Settlement, groups_by_type, line, transfers
 
 
@@ -43,7 +46,14 @@ def layout(options: Any) -> Layout:
     del options
     kinds = {
         "plein": BetKind(type="plein", pays=Fraction(3), max_multiple=10, requirement="T-1", limit_requirement="T-2"),
-        "haut": BetKind(type="haut", pays=Fraction(1), max_multiple=20, requirement="T-1", limit_requirement="T-2"),
+        "haut": BetKind(
+            type="haut",
+            pays=Fraction(1),
+            max_multiple=20,
+            least_max_multiple=15,
+            requirement="T-1",
+            limit_requirement="T-2",
+        ),
     }
     spots = [Spot(id=spot_id("plein", (n,)), type="plein", on=(n,), wins=frozenset({n})) for n in range(1, 5)]
     spots.append(Spot(id="haut", type="haut", on=(), wins=frozenset({3, 4})))
@@ -51,10 +61,7 @@ def layout(options: Any) -> Layout:
 
 
 def limits(lay: Layout, house: House, minimum: int, maxima: Mapping[str, int]) -> Limits | Refusal:
-    del maxima
-    if minimum < house.declared_minimum_cents:
-        return Refusal(code="sous_le_minimum", requirement="R-GEN-10", text="sous le minimum déclaré")
-    return by_multiples(lay, minimum)
+    return by_the_text(lay, house.declared_minimum_cents, minimum, maxima)
 
 
 def read(value: int | str, options: Any) -> Outcome | None:
@@ -176,7 +183,11 @@ TOY = Game(
         Needed(what="couvercle", roles=("chef",), when="close", requirement="T-8"),
         Needed(what="encaisse", roles=("comite",), when="reopen", requirement="T-9"),
     ),
-    public_options=frozenset({"plus_de_douze_joueurs"}),
+    public_options={
+        "plus_de_douze_joueurs": PublicOption(fits=yes_or_no, allowed="oui_ou_non"),
+        ASSOCIATIONS: PublicOption(fits=groups_of_players, allowed="groupes_de_joueurs", in_seance=True),
+    },
+    more_players="plus_de_douze_joueurs",
     hear=hear,
     check=check,
     offers=offers,

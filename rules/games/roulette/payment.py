@@ -14,7 +14,7 @@ from rules.decisions import Line, Severity
 from rules.game import Found, Game, House, Outcome
 from rules.games.roulette.tapis import chances
 from rules.games.roulette.variants import SIMPLE, SMALL, Variant, ZeroRule
-from rules.limits import Limits, fixed_by_the_text
+from rules.limits import Limits, by_the_text
 from rules.settlement import Settlement, groups_by_type, line, transfers
 from rules.wheel import WheelCoup
 from rules.words import text
@@ -26,7 +26,7 @@ Groups = tuple[tuple[str, ...], ...]
 
 def limits(lay: Layout, house: House, minimum: int, maxima: Mapping[str, int]) -> Limits | Refusal:
     """Maxima are the text's multiples of the minimum in force (R-RF-30 to R-RF-33)."""
-    return fixed_by_the_text(lay, house.declared_minimum_cents, minimum, maxima)
+    return by_the_text(lay, house.declared_minimum_cents, minimum, maxima)
 
 
 def check(variant: Variant, stake: Stake, lay: Layout, house: House) -> Refusal | None:

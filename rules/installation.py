@@ -1,0 +1,89 @@
+"""What the text says of boule and vingt-trois alike: more than twelve players, maxima that the house chooses.
+
+At the latest at the start of the seance the house decides whether a table takes more than twelve players at once. Then
+a chef de table must be there; otherwise a notice says that it takes twelve, and no money is changed at the table.
+Minimum and maxima are fixed at the opening and stand until the next seance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rules.bets import Layout, Refusal
+from rules.decisions import Severity
+from rules.game import Found, House, Needed, PublicOption, groups_of_players, yes_or_no
+from rules.limits import ASSOCIATIONS, Limits, by_the_text
+
+MORE_PLAYERS: Final = "plus_de_douze_joueurs"
+"""Public option: may more than twelve play at once."""
+SIMPLE: Final = "chances_simples"
+"""The even chances, which have one maximum together."""
+MOST_PLAYERS: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """The requirements of one of the two games behind what they share, and the multiples between which it chooses."""
+
+    decision: str
+    chef: str
+    notice: str
+    change: str
+    minimum: str
+    plein: tuple[int, int]
+    """Lowest and highest maximum of a plein in minima."""
+    simple: tuple[int, int]
+    """The same of the even chances."""
+
+    @property
+    def public_options(self) -> Mapping[str, PublicOption]:
+        """What the house decides."""
+        return {
+            MORE_PLAYERS: PublicOption(
+                fits=yes_or_no,
+                allowed="oui_ou_non",
+                needed=self.decision,
+                says={False: "douze_joueurs_au_plus", True: "plus_de_douze_joueurs"},
+            ),
+            ASSOCIATIONS: PublicOption(fits=groups_of_players, allowed="groupes_de_joueurs", in_seance=True),
+        }
+
+    def needs(self, house: House, public_options: Mapping[str, object]) -> tuple[Needed, ...]:
+        """A chef de table above twelve players, else the notice."""
+        del house
+        match public_options.get(MORE_PLAYERS):
+            case True:
+                return (Needed(what="chef_de_table", roles=("chef",), when="open", requirement=self.chef),)
+            case False:
+                return (Needed(what="affiche", roles=("comite",), when="open", requirement=self.notice),)
+            case _:
+                return ()
+
+    def changed_at_the_table(self, public_options: Mapping[str, object]) -> Found | None:
+        """Somebody tells that money was changed at the table: where twelve play at most, that is forbidden."""
+        if public_options.get(MORE_PLAYERS) is True:
+            return None
+        return Found(code="change_interdit", requirement=self.change, severity=Severity.NOTED)
+
+    def check(self, max_plein: int, max_chances_simples: int) -> None:
+        """Raise ValueError where the house's usual maxima, in minima, are not in the ranges of the text."""
+        for name, chosen, (low, high) in (
+            ("max_plein", max_plein, self.plein),
+            ("max_chances_simples", max_chances_simples, self.simple),
+        ):
+            if not low <= chosen <= high:
+                raise ValueError(f"{name}: {chosen}; allowed: {low} to {high} times the minimum")
+
+    @property
+    def limits(self) -> Callable[[Layout, House, int, Mapping[str, int]], Limits | Refusal]:
+        """The limits of a seance: what is asked for, else what the house usually has."""
+
+        def limits(lay: Layout, house: House, minimum: int, maxima: Mapping[str, int]) -> Limits | Refusal:
+            options: Any = house.options
+            usual = {"plein": options.max_plein, SIMPLE: options.max_chances_simples} if options else None
+            declared = house.declared_minimum_cents
+            return by_the_text(lay, declared, minimum, maxima, minimum_requirement=self.minimum, usual=usual)
+
+        return limits
