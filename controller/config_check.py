@@ -36,7 +36,7 @@ from drivers import base
 from drivers.base import Family
 from rules import game as games
 from rules.bets import Refusal
-from rules.game import Game, House
+from rules.game import Game, House, RnvpMode
 from rules.table import LAMPS, SAID
 from rules.words import CATALOGUE
 
@@ -141,6 +141,9 @@ class _Reader(Sections):
         if game.most_tableaux is not None and house.tableaux > game.most_tableaux[0]:
             most, requirement = game.most_tableaux
             self.wrong("house.tableaux", house.tableaux, f"at most {most} ({requirement})")
+        if game.calls_first and house.rien_ne_va_plus is not RnvpMode.CROUPIER:
+            allowed = f"{RnvpMode.CROUPIER} only: at this game the call comes before the draw"
+            self.wrong("house.rien_ne_va_plus", house.rien_ne_va_plus, allowed)
         limits = game.limits(game.layout(house.options), house, house.declared_minimum_cents, {})
         if isinstance(limits, Refusal):
             text = f"{limits.text} ({limits.requirement})"

@@ -10,7 +10,8 @@
     live = true                         only the live rig can play it (it kills programs)
     demo = true                         this is what `./dev demo` plays on its table, over and over
     [house] [options] [devices]         overrides of the table's config; an empty device is not there
-    [opening]                           attest = { verification = ["comite", "croupier"] }, minimum_cents = ...
+    [opening]                           attest = { verification = ["comite", "croupier"] }, minimum_cents = ...,
+                                        maxima = { plein = ... }, options = { plus_de_douze_joueurs = false }
                                         without this section nobody opens the table
 
     [[play]]                            one handling of the apparatus, in order
@@ -217,10 +218,12 @@ class Handling(Form):
 
 
 class Opening(Form):
-    """Who signs for what before the table is opened, and its minimum."""
+    """What the house decides and who signs for what before the table is opened, its minimum and maxima."""
 
-    minimum_cents: Count | UnsetType = UNSET
+    options: dict[str, Any] = {}
     attest: dict[str, list[Person]] = {}
+    minimum_cents: Count | UnsetType = UNSET
+    maxima: dict[str, Count] = {}
 
 
 class File(Form):
@@ -389,10 +392,12 @@ def _inner(node: Any) -> Any:
 
 def opening_commands(opening: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(name, role, arguments) of the commands that open a table as `[opening]` says."""
+    if opening.get("options"):
+        yield "options", "comite", dict(opening["options"])
     for what, roles in opening.get("attest", {}).items():
         for role in roles:
             yield "attest", role, {"what": what}
-    yield "open", "comite", {key: value for key, value in opening.items() if key == "minimum_cents"}
+    yield "open", "comite", {key: value for key, value in opening.items() if key in ("minimum_cents", "maxima")}
 
 
 def touches(how: Mapping[str, Any]) -> tuple[Touch, ...]:

@@ -8,6 +8,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
+from rules.words import text
+
 On = tuple[int | str, ...]
 """The numbers (or `"00"`) that a bet covers, as the layout prints them; empty where the type says it all."""
 
@@ -75,6 +77,14 @@ class Layout:
     def kind(self, spot: Spot) -> BetKind:
         """The row of the table of bets that says what this spot pays."""
         return self.kinds[spot.row or spot.type]
+
+    def refusal(self, stake: Stake, requirement: str) -> Refusal | None:
+        """Why this stake may not stand: the layout has no such combination, as the requirement says."""
+        if self.find(stake.type, stake.on) is not None:
+            return None
+        bet = " ".join(str(part) for part in (stake.type, *stake.on))
+        sentence = text("combinaison_inexistante", bet=bet)
+        return Refusal(code="combinaison_inexistante", requirement=requirement, text=sentence)
 
     def find(self, bet_type: str, on: Iterable[int | str]) -> Spot | None:
         """The spot for a bet, or None when the layout has no such combination."""

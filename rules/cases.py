@@ -307,6 +307,11 @@ def number(given: Mapping[str, object], key: str, pointer: str, *, default: Frac
     return Fraction(value)
 
 
+def result(given: Mapping[str, object], key: str, pockets: Collection[int | str]) -> int | str:
+    """One result, a pocket of the wheel."""
+    return results({key: [required(given, key, "/outcome")]}, key, pockets)[0]
+
+
 def results(given: Mapping[str, object], key: str, pockets: Collection[int | str]) -> list[int | str]:
     """Successive results, each of them a pocket of the wheel; at least one."""
     found: list[int | str] = []

@@ -79,6 +79,18 @@ class Reading:
     or_outcome: Outcome | None = None
     """The other candidate when only the eye can tell."""
 
+    @staticmethod
+    def told(fact: PocketRead, value: int | str, outcome: Outcome) -> Reading:
+        """What a source told, with what it means."""
+        return Reading(
+            source=fact.source,
+            value=value,
+            outcome=outcome,
+            origin=fact.origin,
+            at_ns=fact.at_ns,
+            recovered=fact.recovered,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coup:
@@ -217,8 +229,9 @@ class PublicOption:
     """Is this a value that may be decided."""
     allowed: str
     """Code of the sentence that says which values fit."""
-    needed: str = ""
-    """Requirement for which the table does not open before this is decided; empty = it may stay open."""
+    requirement: str
+    needed: bool = False
+    """The table does not open before it is decided."""
     in_seance: bool = False
     """It may be decided while the seance runs; otherwise before its opening only."""
     says: Mapping[bool, str] = field(default_factory=dict)
@@ -292,7 +305,7 @@ class Game:
     limits: Callable[[Layout, House, int, Mapping[str, int]], Limits | Refusal]
     """layout, house, minimum in force (cents), maxima asked for by bet type (empty: the text's) -> limits."""
     calls_first: bool = False
-    """Rien ne va plus precedes the draw: while the coup before is being paid, it begins the next one."""
+    """Rien ne va plus precedes the draw, so only a croupier can say when; after a payment it begins the next coup."""
     minimum_change: tuple[Literal["seance", "reopen"], str]
     """When the minimum may change after the opening, at the next seance only or by closing and reopening, and the
     requirement that says so."""

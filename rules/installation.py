@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from rules.bets import Layout, Refusal
 from rules.decisions import Severity
-from rules.game import Found, House, Needed, PublicOption, groups_of_players, yes_or_no
+from rules.game import House, Needed, PublicOption, groups_of_players, yes_or_no
 from rules.limits import ASSOCIATIONS, Limits, by_the_text
+from rules.wheel import Hearing
 
 MORE_PLAYERS: Final = "plus_de_douze_joueurs"
 """Public option: may more than twelve play at once."""
@@ -32,6 +33,7 @@ class Installation:
     notice: str
     change: str
     minimum: str
+    associations: str
     plein: tuple[int, int]
     """Lowest and highest maximum of a plein in minima."""
     simple: tuple[int, int]
@@ -44,10 +46,13 @@ class Installation:
             MORE_PLAYERS: PublicOption(
                 fits=yes_or_no,
                 allowed="oui_ou_non",
-                needed=self.decision,
+                requirement=self.decision,
+                needed=True,
                 says={False: "douze_joueurs_au_plus", True: "plus_de_douze_joueurs"},
             ),
-            ASSOCIATIONS: PublicOption(fits=groups_of_players, allowed="groupes_de_joueurs", in_seance=True),
+            ASSOCIATIONS: PublicOption(
+                fits=groups_of_players, allowed="groupes_de_joueurs", requirement=self.associations, in_seance=True
+            ),
         }
 
     def needs(self, house: House, public_options: Mapping[str, object]) -> tuple[Needed, ...]:
@@ -61,11 +66,12 @@ class Installation:
             case _:
                 return ()
 
-    def changed_at_the_table(self, public_options: Mapping[str, object]) -> Found | None:
+    def changed_at_the_table(self, h: Hearing) -> None:
         """Somebody tells that money was changed at the table: where twelve play at most, that is forbidden."""
-        if public_options.get(MORE_PLAYERS) is True:
-            return None
-        return Found(code="change_interdit", requirement=self.change, severity=Severity.NOTED)
+        if h.context.public_options.get(MORE_PLAYERS) is True:
+            h.ignore("change_permis")
+        else:
+            h.found("change_interdit", self.change, Severity.NOTED)
 
     def check(self, max_plein: int, max_chances_simples: int) -> None:
         """Raise ValueError where the house's usual maxima, in minima, are not in the ranges of the text."""

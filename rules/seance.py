@@ -117,8 +117,8 @@ def open_table(desk: Desk, command: Commanded) -> None:
     if desk.state.phase not in CLOSED:
         desk.refuse("open", "deja_ouverte")
         return
-    if undecided := [name for name in desk.game.public_options if must_be_decided(desk, name)]:
-        desk.refuse("open", "option_a_decider", options=", ".join(undecided))
+    if undecided := still_undecided(desk):
+        refuse(desk, "open", undecided)
         return
     if missing := unsigned(desk, "open"):
         refuse(desk, "open", missing_refusal(missing))
@@ -201,9 +201,26 @@ def change_limits(desk: Desk, command: Commanded) -> None:
     desk.announce("limites", minimum=limits.minimum)
 
 
-def must_be_decided(desk: Desk, name: str) -> bool:
-    """Does the table stay closed until this public option is decided (R-BO-04)."""
-    return bool(desk.game.public_options[name].needed) and name not in desk.state.public_options
+def still_undecided(desk: Desk) -> Refusal | None:
+    """A refusal that names the public options without which the table does not open (R-BO-04)."""
+    decided, known = desk.state.public_options, desk.game.public_options
+    missing = [name for name, option in known.items() if option.needed and name not in decided]
+    if not missing:
+        return None
+    sentence = text("option_a_decider", options=", ".join(missing))
+    return Refusal(code="option_a_decider", requirement=known[missing[0]].requirement, text=sentence)
+
+
+def option_refused(desk: Desk, name: str, value: object) -> Refusal | None:
+    """Why this public option may not be decided so, or not now."""
+    option = desk.game.public_options[name]
+    if not option.fits(value):
+        code, sentence = "option_impossible", text("option_impossible", option=name, allowed=text(option.allowed))
+    elif desk.state.seance_open and not option.in_seance:
+        code, sentence = "option_figee", text("option_figee", option=name)
+    else:
+        return None
+    return Refusal(code=code, requirement=option.requirement, text=sentence)
 
 
 def change_options(desk: Desk, command: Commanded) -> None:
@@ -213,11 +230,8 @@ def change_options(desk: Desk, command: Commanded) -> None:
         desk.refuse("options", "option_inconnue", options=", ".join(unknown), allowed=", ".join(sorted(known)) or "-")
         return
     for name, value in command.args.items():
-        if not known[name].fits(value):
-            desk.refuse("options", "option_impossible", option=name, allowed=text(known[name].allowed))
-            return
-        if desk.state.seance_open and not known[name].in_seance:
-            desk.refuse("options", "option_figee", option=name)
+        if refused := option_refused(desk, name, value):
+            refuse(desk, "options", refused)
             return
     desk.set(public_options={**desk.state.public_options, **command.args})
     told = ", ".join(f"{name} = {value}" for name, value in command.args.items())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rules.bets import Stake
+from rules.bets import Layout, Stake
 from rules.decisions import Line, Transfer
 
 TABLE = "table"
@@ -59,6 +59,20 @@ def transfers(lines: Iterable[Line]) -> tuple[Transfer, ...]:
             amount = abs(entry.net)
             moved.append(Transfer(source=source, target=target, cents=amount, why=why, tableau=entry.tableau))
     return tuple(moved)
+
+
+def straight(layout: Layout, stakes: Sequence[Stake], results: Collection[int | str]) -> Settlement:
+    """Every stake wins what its row pays, and stays, or is lost whole; no order of payment (boule, vingt-trois)."""
+    lines, stay = [], []
+    for stake in stakes:
+        spot = layout.find(stake.type, stake.on)
+        assert spot is not None, "a game accepts only bets of its layout"
+        if spot.wins.isdisjoint(results):
+            lines.append(line(stake, "lose", -stake.cents))
+        else:
+            lines.append(line(stake, "win", stake.cents * layout.kind(spot).pays))
+            stay.append(stake)
+    return Settlement(lines=tuple(lines), transfers=transfers(lines), stay=tuple(stay))
 
 
 def net_by_player(lines: Iterable[Line]) -> dict[str, Fraction | None]:

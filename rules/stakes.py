@@ -215,8 +215,11 @@ def forget_paid(desk: Desk) -> None:
 
 
 def close(desk: Desk, effect: Close) -> None:
-    """Close the bets as of the effect's interval and judge the stakes that lie there (R-GEN-05)."""
-    if desk.coup.closed_at_ns is not None:
+    """Close the bets as of the effect's interval and judge the stakes that lie there (R-GEN-05).
+
+    Bets that are closed stay so, unless it turns out that the draw had begun before they were (R-VT-08).
+    """
+    if desk.coup.closed_at_ns is not None and effect.until_ns >= desk.coup.closed_at_ns:
         return
     forget_paid(desk)
     desk.set_coup(closed_at_ns=effect.at_ns, closed_until_ns=effect.until_ns, closed_how=effect.how)
@@ -248,7 +251,8 @@ def before_close(desk: Desk, stake: Stake, effect: Close) -> Stake:
     beyond = [chips for chips in stake.placed if chips.until_ns >= effect.at_ns]
     after = sum(chips.cents for chips in beyond if chips.at_ns > effect.until_ns)
     unclear = sum(chips.cents for chips in beyond) - after
-    in_time = replace(stake, cents=stake.cents - after - unclear, placed=())
+    before = tuple(chips for chips in stake.placed if chips.until_ns < effect.at_ns)
+    in_time = replace(stake, cents=stake.cents - after - unclear, placed=before)
     keep(desk, in_time)
     if after:
         push_back(desk, stake, after, late())

@@ -169,7 +169,9 @@ def void_outcome(outcome: Outcome | None) -> Outcome | None:
 def finish(desk: Desk, outcome: Outcome | None) -> None:
     """The draw is over: status by the worst breach, and what follows from it."""
     status = desk.status()
-    if status is not Status.VOID:  # whoever decides or pays finds the stakes as they lay
+    if (
+        status is not Status.VOID and desk.coup.closed_at_ns is None
+    ):  # whoever decides or pays finds the stakes as they lay
         stakes.close(desk, Close(at_ns=desk.fact.at_ns, until_ns=desk.fact.until_ns, how="absent"))
     desk.set_coup(outcome=void_outcome(outcome) if status is Status.VOID else outcome, launched=False)
     desk.mark("ended", desk.fact.at_ns)
@@ -280,7 +282,7 @@ def settle(desk: Desk) -> None:
                 player_order=tuple(group for group in walk if group),
             )
         )
-    desk.set(before=before, stakes=settlement.stay, offers={})
+    desk.set(before=before, stakes=tuple(replace(stake, placed=()) for stake in settlement.stay), offers={})
     keep_doubts(desk)
     desk.go(Phase.REGLEMENT)
 

@@ -244,6 +244,18 @@ def closed_by_the_draw(h: Hearing) -> None:
     h.found("rnvp_absent", h.law.closing, Severity.HELD)
 
 
+def begun(h: Hearing) -> None:
+    """A draw that must come after the call begins: before it, it closes the bets at once and is held (R-VT-08).
+
+    The call may be told first although it came later: a wheel is known to turn only some way after its first edge.
+    """
+    closed_ns = h.coup.closed_at_ns
+    if closed_ns is None or h.fact.until_ns < closed_ns:
+        h.say(Close(at_ns=h.fact.at_ns, until_ns=h.fact.until_ns, how="absent"))
+        h.found("tirage_avant_rnvp", h.law.closing, Severity.HELD)
+        h.light(CALL_NOW)
+
+
 # --- what people say and sources read --------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rules.bets import BetKind, Layout, Refusal, Spot
-from rules.decisions import Breach, Phase, Refused, Severity, StakeAccepted, StakeRefused
+from rules.decisions import Breach, Phase, Refused, StakeAccepted, StakeRefused
 from rules.facts import Origin, PocketRead
 from rules.game import House, always, groups_of_players
 from rules.installation import Installation
@@ -24,6 +24,7 @@ BOULE = Installation(
     notice="R-BO-06",
     change="R-BO-07",
     minimum="R-BO-14",
+    associations="R-BO-21",
     plein=(5, 10),
     simple=(15, 20),
 )
@@ -51,8 +52,9 @@ def opened(**asked: Any) -> Play:
 def test_r_bo_04_the_table_stays_closed_until_it_is_decided() -> None:
     game = table()
     game.command("open")
-    assert game.one(Refused).code == "option_a_decider"
-    assert "plus_de_douze_joueurs" in game.one(Refused).text
+    refused = game.one(Refused)
+    assert (refused.code, refused.requirement) == ("option_a_decider", "R-BO-04")
+    assert "plus_de_douze_joueurs" in refused.text
     game.command("options", plus_de_douze_joueurs="oui")
     assert game.one(Refused).code == "option_impossible"
     game.command("options", plus_de_douze_joueurs=False)
@@ -64,6 +66,8 @@ def test_r_bo_04_the_table_stays_closed_until_it_is_decided() -> None:
 
 def test_r_bo_05_another_decision_needs_another_signature() -> None:
     game = table()
+    game.command("attest", what="tapis")  # nothing is needed as long as nothing is decided
+    assert is_in(game, Phase.FERME)
     game.command("options", plus_de_douze_joueurs=False)
     game.command("attest", what="affiche")
     assert is_in(game, Phase.VERIFIEE)
@@ -80,7 +84,7 @@ def test_r_bo_05_another_decision_needs_another_signature() -> None:
 def test_r_bo_04_it_cannot_be_changed_in_the_seance_and_is_decided_anew_for_the_next() -> None:
     game = opened()
     game.command("options", plus_de_douze_joueurs=True)
-    assert game.one(Refused).code == "option_figee"
+    assert (game.one(Refused).code, game.one(Refused).requirement) == ("option_figee", "R-BO-04")
     game.command("close")
     game.command("options", plus_de_douze_joueurs=True)
     assert game.one(Refused).code == "option_figee"
@@ -279,13 +283,6 @@ def test_r_bo_18_19_the_usual_maxima_of_a_house_are_options_in_the_ranges() -> N
         asked = BOULE.limits(TOY.layout(None), House(declared_minimum_cents=100, options=options), 200, {})
         assert isinstance(asked, Limits)
         assert (asked.maxima["plein"], asked.minimum_requirement) == (most, "R-BO-14")
-
-
-def test_r_bo_07_money_changed_at_the_table() -> None:
-    assert BOULE.changed_at_the_table({"plus_de_douze_joueurs": True}) is None
-    found = BOULE.changed_at_the_table({"plus_de_douze_joueurs": False})
-    assert found is not None
-    assert (found.code, found.requirement, found.severity) == ("change_interdit", "R-BO-07", Severity.NOTED)
 
 
 # --- a game whose call comes first -----------------------------------------------------------------------------------

@@ -394,7 +394,7 @@ def test_an_earlier_call_told_later_pushes_back_what_came_in_between() -> None:
     game.say("rien_ne_va_plus", at_ns=999 * MS, until_ns=999 * MS)
     assert [entry.cents for entry in game.told(StakeRefused)] == [300, 100]  # of the first only the top-up
     assert [stake.cents for stake in game.state.stakes] == [200]
-    game.say("rien_ne_va_plus")  # a second call closes nothing
+    game.say("rien_ne_va_plus", at_ns=1001 * MS)  # a second call closes nothing
     assert not game.told(BetsClosed)
     game = opened()
     game.chip("plein:1", 100, at_ns=1000 * MS, until_ns=1010 * MS)

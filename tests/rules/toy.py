@@ -184,8 +184,10 @@ TOY = Game(
         Needed(what="encaisse", roles=("comite",), when="reopen", requirement="T-9"),
     ),
     public_options={
-        "plus_de_douze_joueurs": PublicOption(fits=yes_or_no, allowed="oui_ou_non"),
-        ASSOCIATIONS: PublicOption(fits=groups_of_players, allowed="groupes_de_joueurs", in_seance=True),
+        "plus_de_douze_joueurs": PublicOption(fits=yes_or_no, allowed="oui_ou_non", requirement="T-10"),
+        ASSOCIATIONS: PublicOption(
+            fits=groups_of_players, allowed="groupes_de_joueurs", requirement="T-11", in_seance=True
+        ),
     },
     more_players="plus_de_douze_joueurs",
     hear=hear,

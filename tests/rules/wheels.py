@@ -21,6 +21,7 @@ from rules.facts import (
     SpinStopped,
 )
 from rules.game import House, RnvpMode
+from rules.games.boule import BouleOptions
 from rules.games.roue_de_la_chance import RoueOptions
 from rules.games.roulette.variants import AmericaineOptions, AnglaiseOptions, FrancaiseOptions
 from rules.table import Table
@@ -38,6 +39,13 @@ ROUE = House(
     draw_devices=("wheel",),
     draw_max_ms=60_000,
     options=RoueOptions(segments=SEGMENTS),
+)
+BOULE = House(
+    declared_minimum_cents=100,
+    tableaux=2,
+    sources=("cups", "console"),
+    draw_devices=("cups",),
+    options=BouleOptions(max_plein=100, max_chances_simples=500, cuvettes=(1, 2, 3, 4, 5, 6, 7, 8, 9) * 2),
 )
 FRANCAISE = House(
     declared_minimum_cents=500,
@@ -147,6 +155,15 @@ def roue(**changes: Any) -> Wheel:
     game = table("roue_de_la_chance", ROUE, **changes)
     game.command("attest", what="verification")
     game.command("attest", what="verification", role="croupier", by="M. Bon")
+    game.command("open")
+    return game
+
+
+def boule(**changes: Any) -> Wheel:
+    """A boule for twelve players that is open, its first coup begun."""
+    game = table("boule", BOULE, **changes)
+    game.command("options", plus_de_douze_joueurs=False)
+    game.command("attest", what="affiche")
     game.command("open")
     return game
 
