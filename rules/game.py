@@ -305,7 +305,7 @@ class Game:
     limits: Callable[[Layout, House, int, Mapping[str, int]], Limits | Refusal]
     """layout, house, minimum in force (cents), maxima asked for by bet type (empty: the text's) -> limits."""
     calls_first: bool = False
-    """Rien ne va plus precedes the draw, so only a croupier can say when; after a payment it begins the next coup."""
+    """Rien ne va plus precedes the draw, so only the croupier can say when."""
     minimum_change: tuple[Literal["seance", "reopen"], str]
     """When the minimum may change after the opening, at the next seance only or by closing and reopening, and the
     requirement that says so."""

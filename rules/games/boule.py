@@ -221,6 +221,7 @@ GAME: Final = Game(
     options=BouleOptions,
     hears=frozenset({Announced, BallLaunched, PocketRead}),
     says=frozenset({"rien_ne_va_plus", "faites_vos_jeux", "boule_lancee", "change_a_table"}),
+    begins=frozenset({"rien_ne_va_plus", "boule_lancee", "change_a_table"}),
     lamps=frozenset(wheel.CALL_NOW),
     phases=frozenset(Phase) - {Phase.CHOIX},
     layout=layout,

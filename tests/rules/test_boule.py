@@ -4,7 +4,6 @@
 |---|---|
 | R-BO-03 | attested by people, nothing to decide |
 | R-BO-04 to R-BO-07 | the decision and its signatures: test_seance, with the law of this very game |
-| R-BO-14 | test_regimes: never below the declared minimum |
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ def test_a_draw_from_the_call_to_the_payment() -> None:
     assert game.is_in(Phase.REGLEMENT)
 
 
-def test_r_bo_09_no_sense_and_no_turns() -> None:
+def test_t02_r_bo_09_no_sense_and_no_turns() -> None:
     """Thrown twice in the same sense; nothing turns, and what turns is nobody's."""
     for sense in (CW, CW, CCW):
         game = called(sources=("console",))
@@ -321,7 +320,7 @@ def test_r_bo_12_the_house_paints_the_numbers() -> None:
     assert game.paid() == [("rouge", "win", 100)]
 
 
-def test_r_bo_13_five_kills_every_even_chance() -> None:
+def test_t01_r_bo_13_five_kills_every_even_chance() -> None:
     game = boule(sources=("console",))
     for chance in EVERY:
         game.chip(chance, 1000)
@@ -369,7 +368,15 @@ def test_r_bo_18_19_maxima_are_reckoned_from_the_raised_minimum(asked: Any, requ
     assert (game.one(Refused).code, game.one(Refused).requirement) == ("maximum_hors_fourchette", requirement)
 
 
-def test_r_bo_15_16_17_raised_at_the_opening_and_frozen() -> None:
+def test_r_bo_14_never_below_the_declared_minimum() -> None:
+    game = opening(minimum_cents=99)
+    assert (game.one(Refused).code, game.one(Refused).requirement) == ("minimum_sous_le_declare", "R-GEN-10")
+    game = boule()
+    game.command("stake", role="croupier", spot="plein:4", cents=99, player="Anne")
+    assert (game.one(StakeRefused).code, game.one(StakeRefused).requirement) == ("sous_le_minimum", "R-BO-14")
+
+
+def test_t07_r_bo_15_16_17_raised_at_the_opening_and_frozen() -> None:
     game = opening(minimum_cents=200, maxima={"plein": 8000, "chances_simples": 40_000})
     assert game.state.limits is not None
     assert game.state.limits.maxima == {"plein": 8000, **dict.fromkeys(EVERY, 40_000)}
@@ -390,7 +397,7 @@ def test_r_bo_17_without_a_word_the_maxima_are_those_of_the_house() -> None:
 
 
 @pytest.mark.parametrize("tableaux", [2, 3])
-def test_r_bo_20_the_maximum_is_per_player_and_cylinder(tableaux: int) -> None:
+def test_t08_r_bo_20_the_maximum_is_per_player_and_cylinder(tableaux: int) -> None:
     """T-08: 60 + 50 on the same number at two tables of one apparatus is 10 too much; two players may have 100 each."""
     game = boule(tableaux=tableaux)
     game.chip("plein:4", 6000, player="Anne")

@@ -117,9 +117,30 @@ PROVED = {
     "R-AN-30": "test_regimes::test_closed_and_opened_again_the_minimum_changes_where_the_text_says_so",
     "R-AN-31": "test_traps_wheels::test_t19_payment_walks_differ",
     "R-AN-32": "test_traps_wheels::test_t20_dozens_are_not_always_first",
+    "R-BO-01": "test_boule::test_r_bo_01_impossible_options_are_refused",
+    "R-BO-02": "test_boule::test_r_bo_02_as_many_tableaux_as_the_house_has",
+    "R-BO-04": "test_seance::test_r_bo_04_it_cannot_be_changed_in_the_seance_and_is_decided_anew_for_the_next",
+    "R-BO-05": "test_seance::test_r_bo_05_another_decision_needs_another_signature",
+    "R-BO-06": "test_seance::test_r_bo_06_how_many_may_play_follows_from_the_decision",
+    "R-BO-07": "test_boule::test_r_bo_07_money_changed_at_the_table",
+    "R-BO-08": "test_boule::test_r_bo_08_the_winner_keeps_his_stake_and_may_take_it",
+    "R-BO-09": "test_boule::test_t02_r_bo_09_no_sense_and_no_turns",
+    "R-BO-10": "test_boule::test_r_bo_10_only_pleins_and_even_chances",
+    "R-BO-11": "test_boule::test_r_bo_11_12_every_bet_on_every_number",
+    "R-BO-12": "test_boule::test_r_bo_11_12_every_bet_on_every_number",
+    "R-BO-13": "test_boule::test_t01_r_bo_13_five_kills_every_even_chance",
+    "R-BO-14": "test_boule::test_r_bo_14_never_below_the_declared_minimum",
+    "R-BO-15": "test_boule::test_t07_r_bo_15_16_17_raised_at_the_opening_and_frozen",
+    "R-BO-16": "test_boule::test_t07_r_bo_15_16_17_raised_at_the_opening_and_frozen",
+    "R-BO-17": "test_boule::test_t07_r_bo_15_16_17_raised_at_the_opening_and_frozen",
+    "R-BO-18": "test_boule::test_r_bo_18_19_maxima_are_reckoned_from_the_raised_minimum",
+    "R-BO-19": "test_boule::test_r_bo_18_19_maxima_are_reckoned_from_the_raised_minimum",
+    "R-BO-20": "test_boule::test_t08_r_bo_20_the_maximum_is_per_player_and_cylinder",
+    "R-BO-21": "test_seance::test_r_bo_21_players_presumed_to_play_together_are_one_for_the_maximum",
 }
 """E, C or D in the spec, and what else the code names."""
 BY_PEOPLE = {
+    "R-BO-03": "who runs the partie",
     "R-GEN-09": "custody of cards, which no wheel has",
     "R-RC-05": "who serves the table",
     "R-RC-13": "the marker on the winning colour",
@@ -138,9 +159,9 @@ BY_PEOPLE = {
     "R-AN-35": "tips are changed",
 }
 """A or N in the spec: people do it; `attest` records what they say of it."""
-IN_THE_SPEC = {"GEN": 10, "RC": 22, "RF": 37, "RA": 29, "AN": 35}
+IN_THE_SPEC = {"GEN": 10, "BO": 21, "RC": 22, "RF": 37, "RA": 29, "AN": 35}
 """Requirements of each page, numbered from 1."""
-WITH_BOULE = {1, 2, 3, 4, 5, 7, 8}
+WITH_BOULE = {3, 4, 5}
 
 
 @pytest.mark.parametrize("requirement", PROVED)

@@ -289,8 +289,8 @@ def test_r_bo_18_19_the_usual_maxima_of_a_house_are_options_in_the_ranges() -> N
 
 
 def test_where_the_call_comes_first_it_begins_a_coup_after_the_payment() -> None:
-    for calls_first, phase in ((False, Phase.REGLEMENT), (True, Phase.JEUX_FAITS)):
-        game = Play(Table(replace(TOY, needs=always(), calls_first=calls_first), HOUSE))
+    for begins, phase in ((frozenset[str](), Phase.REGLEMENT), (frozenset({"rien_ne_va_plus"}), Phase.JEUX_FAITS)):
+        game = Play(Table(replace(TOY, needs=always(), begins=begins), HOUSE))
         game.command("open")
         game.say("rien_ne_va_plus")
         game.command("outcome", value=3, second="M. Bon", role="chef")

@@ -153,13 +153,18 @@ TABLES = {name: shipped(name) for name in config_file.shipped_tables()} | {"toy"
 
 
 def opened(table: Table) -> TableState:
-    """The table with every signature, open."""
+    """The table with every decision and signature, open."""
     state = TableState()
-    signed = [("verification", "comite"), ("verification", "croupier"), ("series", "chef")]
-    for what, role in signed:
-        sign = Commanded(at_ns=0, source="command", name="attest", by=role, role=role, args={"what": what})
-        state = table.step(state, sign).state
-    state = table.step(state, Commanded(at_ns=0, source="command", name="open", by="x", role="comite", args={})).state
+
+    def command(name: str, role: str, **args: object) -> None:
+        nonlocal state
+        state = table.step(state, Commanded(at_ns=0, source="command", name=name, by=role, role=role, args=args)).state
+
+    command("options", "comite", **{name: False for name, option in table.game.public_options.items() if option.needed})
+    for need in table.game.needs(table.house, state.public_options):
+        for role in need.roles if need.when == "open" else ():
+            command("attest", role, what=need.what)
+    command("open", "comite")
     assert state.phase is Phase.MISES_OUVERTES
     return state
 
