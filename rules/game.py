@@ -197,6 +197,7 @@ class Abandon:
     """The launch is no coup (stopped before rien ne va plus): same coup, bets open, breaches forgotten."""
 
     code: str
+    args: Mapping[str, object] = field(default_factory=dict)
 
 
 Effect = Go | Close | Reopen | Turned | Found | Read | Annul | Abandon | Decision

@@ -213,9 +213,9 @@ def carry_out(desk: Desk, effect: Effect) -> None:
             verdict.finish(desk, outcome)
         case Reopen():
             relaunch(desk)
-        case Abandon(code=code):
+        case Abandon(code=code, args=args):
             relaunch(desk)
-            desk.announce(code)
+            desk.announce(code, **args)
             desk.go(Phase.MISES_OUVERTES)
         case SetTimer():
             desk.timer(effect)

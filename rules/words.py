@@ -90,7 +90,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "rien_ne_va_plus_attendu": "« Rien ne va plus » n'est toujours pas annoncé",
     "jeton_dans_le_cylindre": "Jeton dans le cylindre : reprendre la bille et la lancer de nouveau",
     "arret_avant_rien_ne_va_plus": "Roue arrêtée avant « Rien ne va plus » : à relancer, les mises restent ouvertes",
-    "bille_a_relancer": "Bille perdue avant « Rien ne va plus » : à relancer",
+    "bille_a_relancer": "Bille perdue avant « Rien ne va plus » ({why}) : à relancer",
     "numero": "{number}, {chances}",
     "numero_sans_chances": "{number}, les chances simples perdent",
     "boule_lancee": "Boule lancée",

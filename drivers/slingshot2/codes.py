@@ -42,7 +42,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "launch_failed": "Lancer manqué, le cylindre recommence : vérifier la bille et l'air comprimé.",
     "not_detected": "Bille non détectée : regarder où est la bille, puis redémarrer le coup (restart).",
     "with_the_rotor": "La bille tourne avec le cylindre : coup nul, relancer en sens contraire.",
-    "bad_link": "Lignes abîmées : câble, masse, vitesse (9600 8N1) ou un second programme sur ce port.",
+    "bad_link": "Lignes abîmées : câble, masse, port (9600 8N1, console du système coupée) ou un second programme.",
     "silence": "Le cylindre ne dit plus rien : alimentation, câble croisé, mode 128 (état automatique).",
     "wrong_device": "Un autre appareil répond sur ce port : vérifier les câbles et `match` dans la configuration.",
     "licence": "La licence des numéros bonus a expiré : appeler le fabricant.",

@@ -146,8 +146,11 @@ class SlingShot2:
         return self._link.due_ns()
 
     def tick(self, now_ns: int) -> list[Fact]:
-        """Tell a silence that is due."""
-        return self._link.tick(now_ns)
+        """Tell a silence that is due; a wheel whose sensor was stuck by then has told that its coup has no number."""
+        facts, status = self._link.tick(now_ns), self._seen.status
+        if facts and self._flight is not None and status is not None and status.flags & STUCK:
+            return self._ball_lost(self._flight, facts[0].at_ns, FLAGS[STUCK]) + facts
+        return facts
 
     def opened(self, at_ns: int) -> list[Fact]:
         """The port is open: the wheel is there once a status line says so."""

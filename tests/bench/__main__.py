@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from tests.bars import all_bars
-from tests.bench import daemon, edges, law
+from tests.bench import daemon, edges, law, recording
 from tests.bench.figures import PAGE, Figure, bars_section, machine, page, replaced, tell
 
 PARTS: Mapping[str, tuple[str, Callable[[], Sequence[Figure]]]] = {
     "edges": ("Decoding", edges.measure),
     "law": ("The law", law.measure),
     "daemon": ("The daemon", daemon.measure),
+    "recording": ("A recorded wheel", recording.measure),
 }
 
 

@@ -135,7 +135,7 @@ def damaged(line: bytes, how: str, rng: random.Random) -> bytes:
         "lost byte": line[:at] + line[at + 1 :],
         "inserted byte": line[:at] + bytes((rng.randrange(256),)) + line[at:],
         "cut short": line[:at],
-        "start byte inside": line[:at] + b"$" + line[at:],
+        "start byte inside": line[:at] + line[:1] + line[at:],
     }[how]
 
 
@@ -169,6 +169,20 @@ def test_field_case_76_a_frame_cut_by_a_silence_does_not_swallow_the_next() -> N
     decoder = console()
     decoder.feed(numbered(1, 1)[0][:12], T0)
     assert announcements(decoder.feed(numbered(1, 1)[0], T0 + 1000 * MS)) == ["n1"]
+
+
+def test_field_case_76_a_status_line_cut_by_a_silence_does_not_swallow_the_next() -> None:
+    decoder = wheel()
+    decoder.feed(GAME[0] + GAME[1][:12], T0)
+    facts = decoder.feed(b"".join(GAME[1:5]), T0 + 1000 * MS)
+    assert [fact.value for fact in facts if isinstance(fact, PocketRead)] == [17]
+    assert decoder.health()["rejects"] == 1
+
+
+def test_field_case_76_a_line_beyond_the_longest_is_one_damage_and_the_next_is_read() -> None:
+    decoder = wheel()
+    decoder.feed(b"*s " + b"F" * 10 * LINE_MAX + b"\r\n" + GAME[0], T0)
+    assert (decoder.health()["rejects"], decoder.health()["frames"]) == (1, 1)
 
 
 def test_field_case_76_frames_of_the_longest_kind_arrive() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import lzma
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -29,21 +27,10 @@ from rules.facts import (
     SpinStarted,
 )
 from tests.drivers.documents import Example, examples, fields
+from tests.recording import recording
 
 MS = 1_000_000
 ROLE = "wheel_sensor"
-RECORDING = Path(__file__).parents[1] / "data" / "slingshot2-session-a.tsv.xz"
-
-
-def recording() -> Iterator[tuple[int, bytes]]:
-    """(CLOCK_MONOTONIC, line) of everything that the wheel said."""
-    with lzma.open(RECORDING, "rt", encoding="ascii") as file:
-        rows = list(file)
-    for row in rows:
-        if not row.startswith("#"):
-            seconds, direction, line = row.rstrip("\n").split("\t")
-            if direction == "<":
-                yield round(float(seconds) * 1e9), line.encode() + b"\r\n"
 
 
 class Wheel:
@@ -430,6 +417,21 @@ def test_a_coup_without_a_number_ends_with_its_flag_or_state(state: int, flags: 
     assert [fact.why for fact in facts if isinstance(fact, BallLost)] == [why]
 
 
+def test_a_silence_of_a_stuck_wheel_ends_its_coup_by_the_flag_once() -> None:
+    wheel = Wheel()
+    wheel.say(2, 3, 4)
+    wheel.say(4, flags=4)
+    facts = wheel.decoder.tick(wheel.now_ns + 2000 * MS)
+    assert kinds(facts) == ["BallLost", "DeviceLost"]
+    assert whys(facts) == ["sensor_stuck", "silence"]
+    assert facts[0].at_ns == facts[1].at_ns
+    wheel.now_ns += 80_000 * MS
+    assert kinds(wheel.say(6, flags=4)) == ["DeviceBack"]
+    healthy = Wheel()
+    healthy.say(2, 3, 4)
+    assert kinds(healthy.decoder.tick(healthy.now_ns + 2000 * MS)) == ["DeviceLost"]
+
+
 def test_a_relaunch_out_of_state_4_ends_one_flight_and_begins_another() -> None:
     wheel = Wheel()
     wheel.in_flight()
@@ -523,13 +525,57 @@ def test_unplugged_is_told_once_and_a_half_line_does_not_survive_it() -> None:
     assert kinds(wheel.say(5)) == ["DeviceBack", "PocketRead"]
 
 
-def test_another_device_on_the_port_is_named_in_health_and_told_nothing_of_a_game() -> None:
+def test_field_case_72_another_device_on_the_port_is_named_and_tells_nothing_of_a_game() -> None:
     decoder = SlingShot2(ROLE, Options())
     decoder.opened(0)
     facts = [fact for n in range(60) for fact in decoder.feed(b"$0 K 0 BEAT b7 12*ACA2\r\n", n * 100 * MS)]
     assert kinds(facts) == ["Doubtful", "DeviceLost"]
     assert decoder.health()["lost"] == "wrong_device"
     assert "autre appareil" in str(decoder.health()["advice"])
+
+
+def test_field_case_73_a_second_reader_shows_as_a_bad_link_within_ten_lines() -> None:
+    wheel = Wheel()
+    facts: list[Fact] = []
+    for _ in range(5):  # every other half of a line went to somebody else
+        facts += wheel.say(2) + wheel.raw(wheel.line(2)[9:])
+    assert whys(facts) == ["bad_link"]
+    assert wheel.decoder.health()["fault"] == ADVICE["bad_link"]
+    assert wheel.say(2, times=20) == []
+    assert wheel.decoder.health()["fault"] is None
+
+
+def test_field_case_74_a_modem_manager_probes_the_port() -> None:
+    wheel = Wheel()
+    wheel.decoder.opened(wheel.now_ns)
+    assert wheel.raw(b"AT\rAT+GCAP\r\n\x00~") == []
+    assert kinds(wheel.say(2, 3)) == ["BallLaunched"]
+
+
+def test_field_case_81_a_port_that_drops_out_at_a_launch_is_told_and_the_number_is_still_read() -> None:
+    wheel = Wheel()
+    for spin in range(100):
+        wheel.last = str(spin % 37)
+        assert kinds(wheel.say(2, 3)) == ["BallLaunched"]
+        assert kinds(wheel.decoder.lost(wheel.now_ns + 10 * MS, "unplugged")) == ["DeviceLost"]
+        wheel.decoder.opened(wheel.now_ns + 310 * MS)
+        assert kinds(wheel.say(3, 4)) == ["DeviceBack", "DropDue"]
+        wheel.last = str((spin + 1) % 37)
+        assert [fact.value for fact in wheel.say(5) if isinstance(fact, PocketRead)] == [(spin + 1) % 37]
+        wheel.spins = wheel.spins % 256 + 1
+    assert wheel.decoder.health()["lost"] is None
+
+
+def test_field_case_84_a_uart_that_garbles_one_byte_of_a_hundred_is_a_bad_link_that_names_it() -> None:
+    wheel, rng = Wheel(), random.Random(84)
+    facts: list[Fact] = []
+    for _ in range(200):
+        wheel.now_ns += 500 * MS
+        line = bytes(rng.randrange(256) if rng.random() < 0.01 else byte for byte in wheel.line(2))
+        facts += wheel.decoder.feed(line, wheel.now_ns)
+    assert "bad_link" in whys(facts)
+    assert not [fact for fact in facts if isinstance(fact, PocketRead)]
+    assert "9600 8N1, console du système coupée" in ADVICE["bad_link"]
 
 
 def test_interleaved_and_torn_lines_cost_only_themselves() -> None:

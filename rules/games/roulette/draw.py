@@ -176,7 +176,7 @@ def lost(h: Hearing, variant: Variant, why: str) -> None:
     if not h.coup.launched:
         h.ignore("aucun_tirage")
     elif h.is_open:
-        h.say(Abandon(code="bille_a_relancer"))
+        h.say(Abandon(code="bille_a_relancer", args={"why": why}))
         keep_sense(h)
     elif h.has("bille_perdue"):
         h.ignore("deja_retenu")
