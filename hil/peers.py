@@ -54,7 +54,9 @@ def type_in(keypad: Keypad, verb: str, value: Any, at_ns: int) -> None:
             keypad.announce(at_ns, value)
         case "stake":
             do = keypad.remove if value.get("remove") else keypad.place
-            do(at_ns, value["spot"], value["cents"], value["player"], tableau=value.get("tableau", 1))
+            amount = f"{value['jetons']}x" if "jetons" in value else value["cents"]
+            chip, tableau = value.get("chip", ""), value.get("tableau", 1)
+            do(at_ns, value["spot"], amount, value["player"], tableau=tableau, chip=chip)
         case "choose":
             keypad.choose(at_ns, value["player"], value["what"], value["value"], tableau=value.get("tableau", 1))
         case "confirm" if value is True:

@@ -154,11 +154,14 @@ class Throw(Form):
     sensor: Sensed | UnsetType = UNSET
 
 
-class Stake(Form):
+class Stake(Form, kw_only=True):
     """A chip on the cloth, or taken away."""
 
     spot: str
-    cents: Count
+    cents: Count | UnsetType = UNSET
+    jetons: Count | UnsetType = UNSET
+    """Cents, or so many colour chips."""
+    chip: str | UnsetType = UNSET
     player: str
     tableau: Count = 1
     remove: bool = False
@@ -363,6 +366,8 @@ def _action(where: str, kind: str, form: Do, raw: Mapping[str, Any]) -> Action:
     verbs = [verb for verb in VERBS if verb in raw]
     if len(verbs) != 1:
         raise ScenarioError(f"{where}: exactly one of {', '.join(VERBS)} is needed, not {verbs or 'none'}")
+    if form.stake is not UNSET and (form.stake.cents is UNSET) is (form.stake.jetons is UNSET):
+        raise ScenarioError(f"{where}.stake: either cents or jetons")
     if form.at not in MOMENTS[kind]:
         raise ScenarioError(f"{where}.at: {form.at!r}; allowed: {', '.join(MOMENTS[kind])}")
     return Action(at=form.at, ms=form.ms, verb=verbs[0], value=raw[verbs[0]])

@@ -218,7 +218,8 @@ class Needed:
     what: str
     roles: tuple[str, ...]
     """One signature of each of these roles."""
-    when: Literal["open", "close", "reopen"]
+    when: Literal["open", "raise", "close", "reopen"]
+    """`raise`: before an opening above the declared minimum."""
     requirement: str
 
 

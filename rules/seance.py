@@ -20,7 +20,7 @@ SENSOR_ROLE: Final = "capteur"
 """Who signs for a cover that has a contact of its own."""
 
 
-def unsigned(desk: Desk, when: Literal["open", "close", "reopen"]) -> list[Needed]:
+def unsigned(desk: Desk, when: Literal["open", "raise", "close", "reopen"]) -> list[Needed]:
     """Attestations that are still missing for this step."""
     signed = {(entry.what, entry.role) for entry in desk.state.attestations}
     return [
@@ -126,6 +126,10 @@ def open_table(desk: Desk, command: Commanded) -> None:
     limits = limits_asked(desk, command)
     if isinstance(limits, Refusal):
         refuse(desk, "open", limits)
+        return
+    raised = not desk.state.seance_open and limits.minimum > desk.house.declared_minimum_cents
+    if raised and (missing := unsigned(desk, "raise")):
+        refuse(desk, "open", missing_refusal(missing))
         return
     if desk.state.seance_open:
         desk.set(partie=desk.state.partie + 1)

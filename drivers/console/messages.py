@@ -36,8 +36,10 @@ def _announced(when: When, code: str, by: str = "") -> Fact:
 
 
 def _chip(kind: type[ChipPlaced | ChipRemoved]) -> Callable[..., Fact]:
-    def make(when: When, tableau: str, spot: str, cents: str, player: str, chip: str = "") -> Fact:
-        return kind(**when, tableau=_positive(tableau), spot=spot, cents=_positive(cents), player=player, chip=chip)
+    def make(when: When, tableau: str, spot: str, amount: str, player: str, chip: str = "") -> Fact:
+        number = _positive(amount.removesuffix("x"))
+        counted = {"cents": 0, "jetons": number} if amount.endswith("x") else {"cents": number}
+        return kind(**when, tableau=_positive(tableau), spot=spot, player=player, chip=chip, **counted)
 
     return make
 

@@ -132,13 +132,17 @@ class Keypad:
         """A key of the croupier's."""
         self.tell(at_ns, "ANN", code, by)
 
-    def place(self, at_ns: int, spot: str, cents: int, player: str, *, tableau: int = 1, who: str = "K") -> None:
-        """Chips were put down."""
-        self.tell(at_ns, "CHIP+", tableau, spot, cents, player, who=who)
+    def place(
+        self, at_ns: int, spot: str, amount: int | str, player: str, *, tableau: int = 1, who: str = "K", chip: str = ""
+    ) -> None:
+        """Chips were put down: cents, or how many (`3x`)."""
+        self.tell(at_ns, "CHIP+", tableau, spot, amount, player, *([chip] if chip else []), who=who)
 
-    def remove(self, at_ns: int, spot: str, cents: int, player: str, *, tableau: int = 1, who: str = "K") -> None:
+    def remove(
+        self, at_ns: int, spot: str, amount: int | str, player: str, *, tableau: int = 1, who: str = "K", chip: str = ""
+    ) -> None:
         """Chips were taken away."""
-        self.tell(at_ns, "CHIP-", tableau, spot, cents, player, who=who)
+        self.tell(at_ns, "CHIP-", tableau, spot, amount, player, *([chip] if chip else []), who=who)
 
     def choose(self, at_ns: int, player: str, what: str, value: str, *, tableau: int = 1) -> None:
         """A player's choice."""

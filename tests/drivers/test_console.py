@@ -304,7 +304,7 @@ def test_a_choice_names_player_and_offer() -> None:
     "message",
     ["CHIP+ 1 rouge -5 J1", "CHIP+ 1 rouge 0 J1", "CHIP+ 0 rouge 5 J1", "CHIP+ x rouge 5 J1", "CHIP+ 1 rouge 5",
      "CHIP- 1 rouge 5 J1 a b", "ANN", "ANN a b c", "ANN a%0Ab", "RESULT", "RESULT 17 x", "CHOICE 1 J1 zero", "JUMP 1",
-     "RESULT 17 -1", "CHIP+ 1 rouge 5.0 J1"],
+     "RESULT 17 -1", "CHIP+ 1 rouge 5.0 J1", "CHIP+ 1 rouge 0x J1", "CHIP+ 1 rouge x J1"],
 )  # fmt: skip
 def test_a_right_frame_with_a_strange_message_is_acknowledged_and_doubted(message: str) -> None:
     line = Line()

@@ -143,6 +143,8 @@ class Sitting(Play):
 
     def open(self, **args: Any) -> None:
         self.sign("open")
+        if not self.state.seance_open:
+            self.sign("raise")
         self.command("open", **args)
 
     def close(self, **args: Any) -> None:

@@ -39,7 +39,7 @@ from rules.game import load
 from rules.games.roulette.variants import FRENCH_CYLINDER, FrancaiseOptions
 from rules.wheel import WRONG_SENSE, WheelCoup
 from tests.rules.playbook import CCW, CW
-from tests.rules.wheels import Wheel, francaise
+from tests.rules.wheels import FRANCAISE, Wheel, francaise, table
 
 GAME = load("roulette_francaise")
 
@@ -489,6 +489,24 @@ def test_r_rf_32_33_34_a_raised_minimum_raises_every_maximum_and_needs_a_new_enc
     game.command("open", minimum_cents=1000)
     assert game.state.limits.maxima["rouge"] == 1_000_000
     assert game.state.limits.maxima["plein"] == 30_000
+
+
+def test_r_rf_33_an_opening_above_the_declared_minimum_needs_its_encaisse() -> None:
+    game = table("roulette_francaise", FRANCAISE)
+    game.command("limits", minimum_cents=1000)  # prepared; nothing is open yet
+    game.command("open")
+    refused = game.one(Refused)
+    assert (refused.code, refused.requirement) == ("attestation_manquante", "R-RF-33")
+    game.command("attest", what="encaisse", role="chef")
+    assert game.one(Refused).code == "role_non_habilite"
+    game.command("attest", what="encaisse")
+    game.command("open")
+    assert game.state.limits is not None
+    assert game.state.limits.maxima["plein"] == 30_000
+    game.command("attest", what="couvercle", role="chef")
+    game.command("close")
+    game.command("open", minimum_cents=2000)  # the encaisse of the opening was another one
+    assert game.one(Refused).requirement == "R-RF-34"
 
 
 # --- zero ------------------------------------------------------------------------------------------------------------

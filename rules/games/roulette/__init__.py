@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ def game(variant: Variant) -> Game:
     """A roulette as a value."""
     lay = tapis.layout(variant)
     encaisse = Needed(what="encaisse", roles=("comite",), when="reopen", requirement=variant.reopening)
+    risen = (replace(encaisse, when="raise", requirement=variant.raised),) if variant.raised else ()
     choice = variant.zero_rule is ZeroRule.CHOIX
 
     def layout(options: Any) -> Layout:
@@ -28,7 +30,8 @@ def game(variant: Variant) -> Game:
 
     def needs(house: House, public_options: Mapping[str, object]) -> tuple[Needed, ...]:
         del public_options
-        return (*variant.needs, encaisse, *(variant.hippodrome if getattr(house.options, "hippodrome", False) else ()))
+        shown = variant.hippodrome if getattr(house.options, "hippodrome", False) else ()
+        return (*variant.needs, encaisse, *risen, *shown)
 
     def series(options: Any) -> SeriesLaw | None:
         return options.series if options and variant.stacks else None

@@ -190,6 +190,8 @@ class Variant:
     reopening: str
     """Requirement that the minimum changes by closing and reopening, with a new encaisse (article 53)."""
     most_tableaux: tuple[int, str]
+    raised: str = ""
+    """Requirement of an encaisse for an opening above the declared minimum; empty = the text wants none."""
     hippodrome: tuple[Needed, ...] = ()
     """Needed besides where the layout has a hippodrome."""
     stacks: str = ""
@@ -267,6 +269,7 @@ FRANCAISE: Final = Variant(
     combinations="R-RF-23",
     needs=(Needed(what="couvercle", roles=("chef",), when="close", requirement="R-RF-03"),),
     reopening="R-RF-34",
+    raised="R-RF-33",
     most_tableaux=(2, "R-RF-04"),
 )
 
