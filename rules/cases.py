@@ -191,6 +191,11 @@ def limits_of(case: Case, game: Game, house: House) -> Limits | Refusal | None:
     return game.limits(game.layout(house.options), house, case.minimum, maxima)
 
 
+def house_of(case: Case, game: Game) -> House:
+    """The house of a case: its minimum, and the options that it fixes."""
+    return House(declared_minimum_cents=case.minimum or 1, options=game.case_options(case))
+
+
 def playing(case: Case, game: Game, house: House) -> tuple[Stake, ...]:
     """The bets that stand, as the layout writes them; the others are `refused` in the answer."""
     layout, limits = game.layout(house.options), limits_of(case, game, house)
@@ -205,7 +210,7 @@ def playing(case: Case, game: Game, house: House) -> tuple[Stake, ...]:
 
 def validated(case: Case, game: Game) -> dict[str, object]:
     """The answer to a validation."""
-    house = House(declared_minimum_cents=case.minimum or 1)
+    house = house_of(case, game)
     layout, limits, stake = game.layout(house.options), limits_of(case, game, house), case.stakes[0]
     if case.maximum is not None and not stake.on:  # the question is an amount: any bet of the type will do
         stake = next((replace(stake, on=spot.on) for spot in layout.spots.values() if spot.type == stake.type), stake)

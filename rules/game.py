@@ -284,6 +284,11 @@ def nothing_beside(
     return None
 
 
+def no_options(case: Case) -> None:
+    """For games whose bets are the same whatever the house has fixed."""
+    del case
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Game:
     """A game as a value. Functions are pure and total: they never raise on any fact, stake or outcome of their game."""
@@ -346,6 +351,8 @@ class Game:
     """How many tableaux one apparatus may serve by the text, and the requirement that says so."""
     case_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Keys of this game's own in a case of the settle format: under `config`, `bet` and `outcome`."""
+    case_options: Callable[[Case], Any] = no_options
+    """The house options that a case of the settle format fixes; raises rules.cases.CaseError."""
     settle_case: Callable[[Case], dict[str, object]]
     """One case of the settle format (kind `settlement`) -> its answer; raises rules.cases.CaseError."""
 

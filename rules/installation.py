@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from rules import cases
 from rules.bets import Layout, Refusal
+from rules.cases import Case
 from rules.decisions import Severity
 from rules.game import House, Needed, PublicOption, groups_of_players, yes_or_no
 from rules.limits import ASSOCIATIONS, Limits, by_the_text
@@ -19,6 +21,11 @@ from rules.wheel import Hearing
 
 MORE_PLAYERS: Final = "plus_de_douze_joueurs"
 """Public option: may more than twelve play at once."""
+CASE_KEYS: Final[Mapping[str, frozenset[str]]] = {
+    "config": frozenset({"max_plein", "max_chances_simples"}),
+    "bet": frozenset({"amount", "table_maximum"}),
+}
+"""What a case of the settle format may say of either game."""
 SIMPLE: Final = "chances_simples"
 """The even chances, which have one maximum together."""
 MOST_PLAYERS: Final = 12
@@ -81,6 +88,14 @@ class Installation:
         ):
             if not low <= chosen <= high:
                 raise ValueError(f"{name}: {chosen}; allowed: {low} to {high} times the minimum")
+
+    def case_maxima(self, case: Case) -> tuple[int, int]:
+        """Those of pleins and even chances that a case of the settle format fixes, in minima; else the highest."""
+        given = {"max_plein": self.plein[1], "max_chances_simples": self.simple[1], **case.config}
+        plein, simple = (
+            cases.integer(given, name, "/config", least=1) for name in ("max_plein", "max_chances_simples")
+        )
+        return plein, simple
 
     @property
     def limits(self) -> Callable[[Layout, House, int, Mapping[str, int]], Limits | Refusal]:

@@ -92,7 +92,7 @@ def resolve(desk: Desk, command: Commanded) -> None:
         told = told_reading(desk, args["outcome"])
         outcome = None if told is None else told.outcome
     if status is Status.VALID and outcome is None:
-        desk.refuse("resolve", "resultat_requis")
+        no_result(desk, "resolve", args.get("outcome"))
         return
     manual: dict[str, object] = {"by": [command.by], "role": command.role, "why": str(args.get("why", ""))}
     verdict.resolve(desk, status, outcome, manual)
@@ -125,6 +125,12 @@ def told_reading(desk: Desk, value: object) -> Reading | None:
     return verdict.person_reading(desk, value, "manuel")
 
 
+def no_result(desk: Desk, command: str, value: object) -> None:
+    """Refuse a result that this game does not know, or that leaves something open."""
+    why = desk.game.misread(value if isinstance(value, int | str) else None)
+    desk.refuse(command, "resultat_requis" if why == "lecture_impossible" else why)
+
+
 def unseen(desk: Desk) -> None:
     """Nobody saw the launch: the instruments that were lost then stand with the result."""
     for device in desk.state.lost:
@@ -141,7 +147,7 @@ def outcome_by_hand(desk: Desk, command: Commanded) -> None:
         return
     reading = told_reading(desk, value)
     if reading is None:
-        desk.refuse("outcome", "resultat_requis")
+        no_result(desk, "outcome", value)
         return
     manual: dict[str, object] = {"by": [command.by, second], "role": command.role, "why": "67-15"}
     if desk.state.phase is Phase.LITIGE:

@@ -17,11 +17,11 @@ from typing import Final
 
 from rules import cases, wheel
 from rules.bets import BetKind, Layout, Refusal, Spot, Stake, spot_id
-from rules.cases import Case
+from rules.cases import Case, CaseError
 from rules.decisions import Phase
 from rules.facts import Announced, BallLaunched, Fact, PocketRead
 from rules.game import Context, Game, Heard, House, Outcome, Reading
-from rules.installation import MORE_PLAYERS, MOST_PLAYERS, SIMPLE, Installation
+from rules.installation import CASE_KEYS, MORE_PLAYERS, MOST_PLAYERS, SIMPLE, Installation
 from rules.settlement import Settlement, straight
 from rules.wheel import Hearing, WheelCoup, WheelLaw
 from rules.words import text
@@ -211,8 +211,20 @@ def settle(stakes: Sequence[Stake], outcome: Outcome, coup: WheelCoup, options: 
 def settle_case(case: Case) -> dict[str, object]:
     """A settlement of the settle format."""
     number = cases.result(case.outcome, "number", NUMBERS)
-    standing = cases.playing(case, GAME, House(declared_minimum_cents=case.minimum or 1))
-    return cases.settled(case, settle(standing, {"number": number}, WheelCoup(no=1), None).lines)
+    house = cases.house_of(case, GAME)
+    standing = cases.playing(case, GAME, house)
+    return cases.settled(case, settle(standing, {"number": number}, WheelCoup(no=1), house.options).lines)
+
+
+def case_options(case: Case) -> BouleOptions:
+    """The maxima and colours that a case fixes."""
+    couleurs = cases.mapping(case.config.get("couleurs", COULEURS), "/config/couleurs")
+    painted = {number: cases.word(couleurs, number, "/config/couleurs") for number in couleurs}
+    plein, simple = INSTALLATION.case_maxima(case)
+    try:
+        return BouleOptions(max_plein=plein, max_chances_simples=simple, couleurs=painted)
+    except ValueError as error:
+        raise CaseError("/config", str(error)) from error
 
 
 GAME: Final = Game(
@@ -239,7 +251,12 @@ GAME: Final = Game(
     cell=at_cup,
     most_players=(MOST_PLAYERS, "R-BO-06"),
     more_players=MORE_PLAYERS,
-    case_keys={"bet": frozenset({"amount", "table_maximum"}), "outcome": frozenset({"number"})},
+    case_keys={
+        **CASE_KEYS,
+        "config": CASE_KEYS["config"] | {"couleurs"},
+        "outcome": frozenset({"number"}),
+    },
+    case_options=case_options,
     settle_case=settle_case,
 )
 GAMES: Final = {GAME.id: GAME}

@@ -467,3 +467,27 @@ def test_a_case_of_settle() -> None:
         with pytest.raises(CaseError) as error:
             answer({**case, "outcome": outcome})
         assert error.value.pointer.startswith(pointer)
+
+
+def test_a_case_of_settle_may_fix_what_the_house_fixes() -> None:
+    def accepted(stake: int, **config: Any) -> Any:
+        bet = {"type": "plein", "on": [4], "stake": stake}
+        return answer({"game": "boule", "kind": "validation", "config": {"min": 100, **config}, "bet": bet})
+
+    assert accepted(10_000)["accepted"]
+    assert accepted(4001, max_plein=40)["reason"]["requirement"] == "R-BO-18"
+    swapped = {number: "noir" if colour == "rouge" else "rouge" for number, colour in COULEURS.items()}
+    bets = [{"id": "a", "player": "J1", "type": "rouge", "stake": 200}]
+    case = {"game": "boule", "kind": "settlement", "bets": bets, "outcome": {"number": 1}}
+    assert answer({**case, "config": {"couleurs": swapped}})["net"] == {"a": 200}
+    assert answer(case)["net"] == {"a": -200}
+    for config, pointer in (
+        ({"max_plein": 39}, "/config"),
+        ({"max_plein": "40"}, "/config/max_plein"),
+        ({"couleurs": {"1": 3}}, "/config/couleurs/1"),
+        ({"couleurs": []}, "/config/couleurs"),
+        ({"couleurs": {"1": "rouge"}}, "/config"),
+    ):
+        with pytest.raises(CaseError) as error:
+            answer({**case, "config": config})
+        assert error.value.pointer == pointer
