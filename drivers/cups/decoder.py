@@ -22,6 +22,8 @@ from rules.facts import DeviceBack, DeviceLost, Doubtful, Fact, PocketRead
 MS: Final = 1_000_000
 _PULSE_NS: Final = 5 * MS
 """Nothing that rolls is over a cup for so short a time: a pulse, which disturbs nobody."""
+_THROWN_NS: Final = 3_000 * MS
+"""A ball that is back in its cup so soon, and called nowhere else, was not thrown."""
 _NONE_NS: Final = 5_000 * MS
 """The ball has called at a cup and for so long is in none."""
 _RECENT: Final = 20
@@ -34,7 +36,10 @@ class Options:
 
     cells: int = 18
     occupied_ms: int = 1500
-    """Below a second a ball that rocks on a lip is read too early (physics README section 3)."""
+    """Below a second a ball that rocks on a lip is read too early (physics README section 3).
+
+    For a third of this time without any break it must have lain there.
+    """
     gap_ms: int = 60
     """The ball rocks in its cup: a break of at most so long is none."""
 
@@ -53,12 +58,15 @@ class Cups:
     def __init__(self, role: str, options: Options) -> None:
         self._role = role
         self._occupied_ns, self._gap_ns = options.occupied_ms * MS, options.gap_ms * MS
+        self._calm_ns = self._occupied_ns // 3
         self._cells = options.cells
         self._cell_of = {f"{role}.{cell}": cell for cell in range(options.cells)}
         self._since: dict[int, int] = {}
         """Occupied cups, and since when."""
         self._left: dict[int, int] = {}
         """Of these, those that are empty just now: since when."""
+        self._rocked_ns = 0
+        """When a ball that rocks was last back in its cup."""
         self._called: dict[int, int] = {}
         """When the ball last left a cup."""
         self._found: set[int] = set()
@@ -67,6 +75,8 @@ class Cups:
         self._stuck: set[int] = set()
         self._read: int | None = None
         """The cup that was told, while the ball still lies there."""
+        self._rest: tuple[int, int, bool] | None = None
+        """Which cup the ball has left, when, and whether it had been told there (or only found)."""
         self._alone_ns = 0
         """Since when no other cup has disturbed."""
         self._two_told = self._none_told = False
@@ -144,6 +154,7 @@ class Cups:
     def snapshot(self) -> Snapshot:
         """JSON-able state."""
         state: Snapshot = {name: getattr(self, name) for name in _PLAIN}
+        state["_rest"] = list(self._rest) if self._rest else None
         state |= {name: [list(pair) for pair in getattr(self, name).items()] for name in _BY_CELL}
         state |= {name: sorted(getattr(self, name)) for name in _SETS}
         return state | {"_counts": dict(self._counts), "_recent": list(self._recent)}
@@ -152,6 +163,7 @@ class Cups:
         """Continue from a snapshot."""
         for name in _PLAIN:
             setattr(self, name, state[name])
+        self._rest = tuple(state["_rest"]) if state["_rest"] else None
         for name in _BY_CELL:
             setattr(self, name, dict(state[name]))
         for name in _SETS:
@@ -199,11 +211,18 @@ class Cups:
         """Something is in the cup (again)."""
         unbroken = cell in self._since and not anew
         twice = cell in self._since and cell not in self._left  # up again without a down: one was lost
-        self._left.pop(cell, None)
+        left = self._left.pop(cell, at_ns)
+        if at_ns - left >= _PULSE_NS and left - max(self._since[cell], self._rocked_ns) < self._calm_ns:
+            self._rocked_ns = at_ns
         if not unbroken or twice:
             self._since[cell] = at_ns
             if at_ns == self._opened_ns:
                 self._found.add(cell)
+            if self._rest and self._rest[0] == cell and at_ns - self._rest[1] < _THROWN_NS and not self._called:
+                if self._rest[2]:
+                    self._read = cell
+                else:
+                    self._found.add(cell)
 
     def _emptied(self, cell: int, now_ns: int, facts: list[Fact]) -> None:
         """A cup has been empty for longer than a ball rocks."""
@@ -219,6 +238,7 @@ class Cups:
             return
         if left - since < _PULSE_NS:
             self._counts["pulses"] += 1
+            self._read = None if cell == self._read else self._read
             return
         self._counts["calls"] += 1
         self._alone_ns = max(self._alone_ns, left)
@@ -226,6 +246,7 @@ class Cups:
             self._two_told = False
         self._none_told = False
         if known:  # the ball leaves its rest, by hand or not
+            self._rest = (cell, left, cell == self._read)
             self._read = None if cell == self._read else self._read
             self._called.clear()
         else:
@@ -244,7 +265,8 @@ class Cups:
         if self._left.keys() & set(cups):
             return pending  # it may be back in a moment
         if len(cups) == 1 and cups[0] not in self._found and cups[0] != self._read:
-            pending.append((max(self._since[cups[0]], self._alone_ns) + self._occupied_ns, "alone"))
+            lies_ns = max(self._since[cups[0]], self._alone_ns) + self._occupied_ns
+            pending.append((max(lies_ns, self._rocked_ns + self._calm_ns), "alone"))
         if len(cups) > 1 and not self._two_told:
             pending.append((max(self._since[cups[1]], self._alone_ns) + self._occupied_ns, "two"))
         return [(max(at_ns, self._edge_ns), kind) for at_ns, kind in pending]
@@ -295,7 +317,7 @@ class Cups:
         """Nobody watches: what lay where is not known."""
         for known in (self._since, self._left, self._called, self._found, self._stuck, self._seq):
             known.clear()
-        self._read, self._two_told, self._none_told = None, False, False
+        self._read, self._rest, self._two_told, self._none_told = None, None, False, False
         self._alone_ns = 0
 
     def _told(self, facts: list[Fact]) -> list[Fact]:
@@ -310,6 +332,7 @@ _PLAIN: Final = (
     "_two_told",
     "_none_told",
     "_edge_ns",
+    "_rocked_ns",
     "_opened_ns",
     "_why",
     "_port_why",

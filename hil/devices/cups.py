@@ -35,8 +35,8 @@ class Faults:
 LEVELS: Mapping[str, Faults] = {
     "clean": Faults(latency_us=0.0, chatter=0),
     "L0": Faults(),
-    "L1": Faults(breaks_per_s=0.2, pulses_per_s=0.1),
-    "L2": Faults(breaks_per_s=1.0, pulses_per_s=1.0),
+    "L1": Faults(breaks_per_s=0.05, pulses_per_s=0.1),
+    "L2": Faults(breaks_per_s=0.5, pulses_per_s=1.0),
     "L3": Faults(breaks_per_s=1.0, pulses_per_s=10.0, lost=1e-3),
     "L4": Faults(breaks_per_s=1.0, pulses_per_s=10.0, lost=1e-2),
 }
@@ -47,7 +47,7 @@ class CupSensors:
 
     def __init__(self, role: str, cells: int, *, faults: Faults = LEVELS["L0"], seed: int | str = 0) -> None:
         self.role, self.cells, self.faults = role, cells, faults
-        self._rng = Random(f"cups {role} {seed}")
+        self._rng, self._losses = Random(f"cups {role} {seed}"), Random(f"lost {role} {seed}")
 
     def levels(self, occupied: Iterable[int]) -> dict[str, int]:
         """Levels of all lines while these cups are occupied."""
@@ -97,7 +97,7 @@ class CupSensors:
         mean, rng = self.faults.latency_us, self._rng
         last_ns = 0
         for time, cell, level in edges:
-            if self.faults.lost and rng.random() < self.faults.lost:
+            if self.faults.lost and self._losses.random() < self.faults.lost:
                 holes[cell] = holes.get(cell, 0) + 1
                 continue
             late_us = 5.0 + rng.expovariate(1 / mean) if mean else 0.0

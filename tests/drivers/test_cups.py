@@ -130,10 +130,28 @@ def test_any_split_and_any_ticks_between_tell_the_same() -> None:
         ([(0, 4, 1), (1000, 4, 0), (1061, 4, 1)], [(2561, "PocketRead", "4")]),
         # in the air when it would be read: read when it is back
         ([(0, 4, 1), (1490, 4, 0), (1520, 4, 1)], [(1520, "PocketRead", "4")]),
+        # it still rocks: read when it has lain there for half a second; a pulse is no rocking
+        ([(0, 4, 1), *((at, 4, at % 2) for at in range(300, 1440, 39))], [(1931, "PocketRead", "4")]),
+        ([(0, 4, 1), (400, 4, 0), (404, 4, 1), (1200, 4, 0), (1240, 4, 1)], [(1500, "PocketRead", "4")]),
         # a call elsewhere within the time: the waiting begins anew
         ([(0, 4, 1), (700, 5, 1), (740, 5, 0)], [(2240, "PocketRead", "4")]),
         # the same cup again after the ball was taken out
         ([(0, 4, 1), (9000, 4, 0), (20_000, 4, 1)], [(1500, "PocketRead", "4"), (21_500, "PocketRead", "4")]),
+        # taken out and put back, or an edge lost meanwhile: it has not been thrown
+        (
+            [(0, 4, 1), (9000, 4, 0), (11_999, 4, 1), (30_000, 4, 0), (33_000, 4, 1)],
+            [(1500, "PocketRead", "4"), (34_500, "PocketRead", "4")],
+        ),
+        # a pulse where it has just lain is not it
+        (
+            [(0, 4, 1), (9000, 4, 0), (10_000, 4, 1), (10_002, 4, 0), (20_000, 4, 1)],
+            [(1500, "PocketRead", "4"), (21_500, "PocketRead", "4")],
+        ),
+        # it called somewhere and is back: thrown
+        (
+            [(0, 4, 1), (9000, 4, 0), (9500, 5, 1), (9600, 5, 0), (9900, 4, 1)],
+            [(1500, "PocketRead", "4"), (11_400, "PocketRead", "4")],
+        ),
         # up twice: the down between was lost, so the time begins anew
         ([(0, 4, 1), (1000, 4, 1)], [(2500, "PocketRead", "4")]),
         # a chip lies in 5 when the ball comes to 4; the chip is taken out
@@ -152,6 +170,8 @@ def test_what_lay_there_when_the_port_opened_is_no_result_until_it_has_moved() -
     assert (facts, cups.sample()["found"]) == ([], [11])
     facts = cups.feed([edge(61_000, 11, 0), edge(61_030, 11, 1)]) + cups.tick(70_000 * MS)
     assert facts == [], "it only rocked"
+    facts = cups.feed([edge(70_100, 11, 0), edge(70_900, 11, 1)]) + cups.tick(70_950 * MS)
+    assert facts == [], "it was taken out and put back"
     facts = cups.feed([edge(71_000, 11, 0), edge(80_000, 3, 1), edge(80_100, 3, 0), edge(80_300, 11, 1)])
     assert plain(facts + cups.tick(END)) == [(81_800, "PocketRead", "11")]
 

@@ -1,0 +1,120 @@
+"""B1, V1: the basin of the boule and the plate of the vingt-trois, physics README sections 3 and 7."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from random import Random
+from typing import NamedTuple
+
+from drivers.base import Edge
+from drivers.cups.decoder import Cups, Options
+from hil.devices.cups import LEVELS, CupSensors
+from hil.devices.lines import Pulse
+from hil.physics.basin import Visit, roll_ball
+from rules.facts import Fact, PocketRead
+from tests.bars import Bar, spread
+from tests.bench.figures import Figure
+
+SECOND = 1_000_000_000
+NOISE = ("L0", "L1", "L2", "L3", "L4")
+EVENING = 100
+"""Throws of one basin, each taken out of its cup by the next."""
+
+
+class Read(NamedTuple):
+    """One throw: was its cup told, another one, none, and how long after the ball had come to rest."""
+
+    level: str
+    right: bool
+    wrong: bool
+    after_s: float
+
+
+def evening(job: tuple[int, int, int]) -> list[Read]:
+    """One basin after another, as seen at each level of noise."""
+    seed, number, count = job
+    rng = Random(f"basin {seed} {number}")
+    cells = (9, 18, 36)[number % 3]
+    throws = [roll_ball(cells, rng.uniform(2.2, 4.0) / 0.72, rng.choice((1, -1)), rng) for _ in range(count)]
+    return [
+        read for level in NOISE for read in _watched(level, cells, [(t.visits, t.settled_s) for t in throws], number)
+    ]
+
+
+def _watched(level: str, cells: int, throws: Sequence[tuple[list[Visit], float]], seed: int) -> Iterator[Read]:
+    faults = LEVELS[level]
+    sensors = CupSensors("cups", cells, faults=faults, seed=seed)
+    lossless = CupSensors("cups", cells, faults=replace(faults, lost=0.0), seed=seed)
+    decoder = Cups("cups", Options(cells=cells))
+    decoder.opened(0)
+    now, lies, seqs = SECOND, Visit(-1.0, -1.0, 0), dict.fromkeys(range(cells), 0)
+    levels = dict.fromkeys(range(cells), 0)
+    for visits, settled_s in throws:
+        ends_s = settled_s + 6.0
+        seen, true = (each.play([lies, *visits], now, ends_s) for each in (sensors, lossless))
+        start, now = now, now + round(ends_s * SECOND)
+        facts: list[Fact] = []
+        for edge in _asked_each_second(seen, true, start, now, seqs, levels):
+            facts += decoder.feed([edge])
+        facts += decoder.tick(now)
+        told = [fact for fact in facts if isinstance(fact, PocketRead)]
+        right = {fact.cell for fact in told} == {visits[-1].cell}
+        after_s = (told[0].at_ns - start) / SECOND - settled_s if right else 0.0
+        yield Read(level, right, bool({fact.cell for fact in told} - {visits[-1].cell}), after_s)
+        lies = Visit(-1.0, 2.0, visits[-1].cell)
+
+
+def _asked_each_second(
+    seen: Sequence[Pulse], true: Sequence[Pulse], start_ns: int, until_ns: int, seqs: dict[int, int],
+    levels: dict[int, int],
+) -> list[Edge]:  # fmt: skip
+    """The edges as the port hands them on: it asks for the levels each second, and makes up what it missed."""
+    edges: list[Edge] = []
+    for pulse in seen:
+        cell = int(pulse.line.rpartition(".")[2])
+        seqs[cell] += 1 + pulse.gap
+        edges.append(Edge(pulse.line, pulse.level, pulse.at_ns, seqs[cell]))
+    stands = dict(levels)
+    for at_ns in range(start_ns + SECOND, until_ns + SECOND, SECOND):
+        stands |= {int(p.line.rpartition(".")[2]): p.level for p in true if at_ns - SECOND <= p.at_ns < at_ns}
+        levels |= {int(e.line.rpartition(".")[2]): e.level for e in edges if at_ns - SECOND <= e.at_ns < at_ns}
+        made_up = [cell for cell, level in stands.items() if level != levels[cell]]
+        edges += [Edge(f"cups.{cell}", stands[cell], at_ns, 0) for cell in made_up if at_ns < until_ns]
+        levels |= {cell: stands[cell] for cell in made_up}
+    return sorted(edges, key=lambda edge: edge.at_ns)
+
+
+@functools.cache
+def evenings(n: int, seed: int, workers: int) -> list[Read]:
+    """All basins together."""
+    counts = [min(EVENING, n - start) for start in range(0, n, EVENING)]
+    return list(chain(*spread(evening, [(seed, k, count) for k, count in enumerate(counts)], workers)))
+
+
+def cup(n: int, seed: int, workers: int) -> tuple[Figure, ...]:
+    """B1."""
+    reads = evenings(n, seed, workers)
+    figures = []
+    for levels, wrong, untold in ((NOISE[:2], "<= 0", "<= 0"), (NOISE[2:3], "<= 0", ""), (NOISE[3:], "", "")):
+        these = [read for read in reads if read.level in levels]
+        among = f"of {len(these):,} throws at {levels[0]}" + (f" to {levels[-1]}" if len(levels) > 1 else "")
+        for what, faults, aim in (
+            ("cup wrong", sum(read.wrong for read in these), wrong),
+            ("cup wrong or not told", sum(not read.right for read in these), untold),
+        ):
+            figures.append(
+                Figure(what=what, value=100 * faults / len(these), unit="%", aim=aim, how=f"{faults:,} {among}")
+            )
+        after = [read.after_s for read in these if read.right]
+        bounds = (">= 0.5", "<= 1.6") if untold else ("", "")
+        figures += [
+            Figure(what="told at the earliest after the rest", value=min(after), unit="s", aim=bounds[0], how=among),
+            Figure(what="told at the latest after the rest", value=max(after), unit="s", aim=bounds[1], how=among),
+        ]
+    return tuple(figures)
+
+
+BARS = (Bar(id="B1", text="boule: the cup right, told 0.5 to 1.6 s after the rest", n=3000, measure=cup),)
