@@ -313,18 +313,21 @@ def number(given: Mapping[str, object], key: str, pointer: str, *, default: Frac
 
 
 def result(given: Mapping[str, object], key: str, pockets: Collection[int | str]) -> int | str:
-    """One result, a pocket of the wheel."""
-    return results({key: [required(given, key, "/outcome")]}, key, pockets)[0]
+    """One result, a pocket of the apparatus."""
+    return pocket(required(given, key, "/outcome"), f"/outcome/{key}", pockets)
 
 
 def results(given: Mapping[str, object], key: str, pockets: Collection[int | str]) -> list[int | str]:
     """Successive results, each of them a pocket of the wheel; at least one."""
-    found: list[int | str] = []
-    for place, value in enumerate(array(given, key, "/outcome")):
-        if isinstance(value, bool) or not isinstance(value, int | str) or value not in pockets:
-            told = str(value) if isinstance(value, Decimal) else repr(value)
-            raise CaseError(f"/outcome/{key}/{place}", f"{told} is not a result of this game")
-        found.append(value)
-    if not found:
+    values = array(given, key, "/outcome")
+    if not values:
         raise CaseError(f"/outcome/{key}", "needs at least one result")
-    return found
+    return [pocket(value, f"/outcome/{key}/{place}", pockets) for place, value in enumerate(values)]
+
+
+def pocket(value: object, pointer: str, pockets: Collection[int | str]) -> int | str:
+    """A pocket of the apparatus, written as it is."""
+    if isinstance(value, bool) or not isinstance(value, int | str) or value not in pockets:
+        told = str(value) if isinstance(value, Decimal) else repr(value)
+        raise CaseError(pointer, f"{told} is not a result of this game")
+    return value

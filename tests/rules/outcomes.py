@@ -40,4 +40,4 @@ def found(game_id: str) -> list[dict[str, Any]]:
 
 def plain_options(game_id: str) -> Any:
     """House options with nothing fixed by the house, in games that need none."""
-    return None if game_id == "roue_de_la_chance" else load(game_id).options()
+    return load(game_id).options() if game_id.startswith("roulette") else None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rules import game as games
 from rules.bets import Refusal
-from rules.cases import MAXIMUM_KEYS, CaseError, answer, answer_all, parse, playing
+from rules.cases import CaseError, answer, answer_all, parse, playing
 from rules.game import House
 from rules.money import from_wire
 
@@ -51,6 +51,15 @@ def valid_roue() -> dict[str, Any]:
         "kind": "settlement",
         "bets": [{"id": "a", "player": "J1", "type": "vert", "stake": 100}],
         "outcome": {"colour": "vert", "turns": 3},
+    }
+
+
+def boule(number: Any, **outcome: Any) -> dict[str, Any]:
+    return {
+        "game": "boule",
+        "kind": "settlement",
+        "bets": [{"id": "a", "player": "J1", "type": "impair", "stake": 100}],
+        "outcome": {"number": number, **outcome},
     }
 
 
@@ -273,36 +282,35 @@ def test_validation(game: str, bet: dict[str, Any], requirement: str | None) -> 
     assert reason["requirement"] == requirement
 
 
-def maximum(monkeypatch: pytest.MonkeyPatch, bet: dict[str, Any], **config: Any) -> Any:
-    """The answer to a validation of a maximum, in a game that has the keys for it."""
-    roue = games.load("roue_de_la_chance")
-    chosen = replace(roue, case_keys={**roue.case_keys, "bet": MAXIMUM_KEYS})
-    monkeypatch.setattr(games, "load", lambda _: chosen)
-    given_config = {"min": 200, **config}
-    return answer({"game": "roue_de_la_chance", "kind": "validation", "config": given_config, "bet": bet})
+def maximum(bet: dict[str, Any], game: str = "boule", **config: Any) -> Any:
+    """The answer to a validation of a maximum, at a minimum of two euros."""
+    return answer({"game": game, "kind": "validation", "config": {"min": 200, **config}, "bet": bet})
 
 
 @pytest.mark.parametrize(
     ("bet", "accepted"),
     [
-        ({"amount": 20_000, "table_maximum": True}, True),
-        ({"amount": 20_001, "table_maximum": True}, False),
-        ({"amount": 20_000}, True),
-        ({"amount": 19_999}, False),
-        ({"table_maximum": 20_000}, True),
-        ({"table_maximum": 20_001}, False),
-        ({"table_maximum": 20_000, "amount": 20_000}, True),
-        ({"table_maximum": 20_000, "amount": 20_001}, False),
-        ({"table_maximum": 20_000, "stake": 200}, True),
-        ({"table_maximum": 20_000, "stake": 199}, False),
-        ({"table_maximum": True, "amount": 20_000, "stake": 20_001}, False),
+        ({"type": "rouge", "amount": 100_000, "table_maximum": True}, True),
+        ({"type": "rouge", "amount": 100_001, "table_maximum": True}, False),
+        ({"type": "passe", "amount": 40_000}, True),
+        ({"type": "passe", "amount": 39_999}, False),
+        ({"type": "plein", "table_maximum": 20_000}, True),
+        ({"type": "plein", "table_maximum": 20_001}, False),
+        ({"type": "plein", "table_maximum": 8000, "amount": 8000}, True),
+        ({"type": "plein", "table_maximum": 8000, "amount": 8001}, False),
+        ({"type": "plein", "on": [4], "table_maximum": 8000, "stake": 200}, True),
+        ({"type": "plein", "on": [4], "table_maximum": 8000, "stake": 199}, False),
+        ({"type": "plein", "on": [10], "table_maximum": 8000}, False),
+        ({"type": "plein", "table_maximum": True, "amount": 8000, "stake": 8001}, False),
+        ({"type": "cheval", "table_maximum": 8000}, False),
     ],
 )
-def test_the_maximum_itself_is_checked(monkeypatch: pytest.MonkeyPatch, bet: dict[str, Any], accepted: bool) -> None:
+def test_the_maximum_itself_is_checked(bet: dict[str, Any], accepted: bool) -> None:
     """`table_maximum` is the maximum and `amount` the stake, or it is only said to be meant and `amount` is it."""
-    told = maximum(monkeypatch, {"type": "orange", **bet})
+    told = maximum(bet)
     assert told["accepted"] is accepted
-    assert accepted or told["reason"]["requirement"] in ("R-RC-17", "R-RC-18")
+    if not accepted:
+        assert told["reason"]["requirement"] in ("R-BO-10", "R-BO-14", "R-BO-18", "R-BO-19", "R-GEN-10")
 
 
 @pytest.mark.parametrize(
@@ -318,21 +326,17 @@ def test_the_maximum_itself_is_checked(monkeypatch: pytest.MonkeyPatch, bet: dic
         ({"table_maximum": 20_000, "stake": "1"}, "/bet/stake"),
     ],
 )
-def test_a_maximum_that_is_none(monkeypatch: pytest.MonkeyPatch, bet: dict[str, Any], pointer: str) -> None:
+def test_a_maximum_that_is_none(bet: dict[str, Any], pointer: str) -> None:
     with pytest.raises(CaseError) as caught:
-        maximum(monkeypatch, {"type": "orange", **bet})
+        maximum({"type": "rouge", **bet})
     assert caught.value.pointer == pointer
 
 
-def test_a_maximum_needs_the_minimum_of_which_it_is_a_multiple() -> None:
-    roue = games.load("roue_de_la_chance")
-    asked = {"game": roue.id, "kind": "validation", "bet": {"type": "orange", "amount": 100}}
-    with pytest.raises(CaseError, match="/bet/amount: is not a key here"):  # nobody chooses one at the roue
-        answer(asked)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(games, "load", lambda _: replace(roue, case_keys={"bet": MAXIMUM_KEYS}))
-        with pytest.raises(CaseError, match="/config/min: is missing: a maximum is a multiple of the minimum"):
-            answer(asked)
+def test_a_maximum_is_checked_in_games_whose_house_chooses_it_and_needs_the_minimum() -> None:
+    with pytest.raises(CaseError, match="/bet/amount: is not a key here"):
+        maximum({"type": "orange", "amount": 100}, "roue_de_la_chance")
+    with pytest.raises(CaseError, match="/config/min: is missing: a maximum is a multiple of the minimum"):
+        answer({"game": "boule", "kind": "validation", "bet": {"type": "rouge", "amount": 100}})
 
 
 # --- strictness ------------------------------------------------------------------------------------------------------
@@ -415,6 +419,13 @@ def with_value(value: Any, *path: str, roue: bool = False) -> dict[str, Any]:
         (with_value(Decimal("NaN"), "outcome", "turns", roue=True), "/outcome/turns"),
         (with_value("oui", "outcome", "valid", roue=True), "/outcome/valid"),
         (with_value(["prison"], "bets", "0", "choices", roue=True), "/bets/0/choices"),
+        (boule(0), "/outcome/number"),
+        (boule(10), "/outcome/number"),
+        (boule("5"), "/outcome/number"),
+        (boule(True), "/outcome/number"),
+        (boule([5]), "/outcome/number"),
+        (boule(Decimal("5.0")), "/outcome/number"),
+        (boule(5, numbers=[5]), "/outcome/numbers"),
         ({"game": "roue_de_la_chance", "kind": "validation"}, "/bet"),
         ({"game": "roue_de_la_chance", "kind": "validation", "bets": []}, "/bets"),
     ],
@@ -469,7 +480,7 @@ def test_parsing_keeps_what_the_game_reads_itself() -> None:
 
 LAYOUTS = {
     name: list(games.load(name).layout(None).spots.values())
-    for name in ("roue_de_la_chance", "roulette_francaise", "roulette_americaine", "roulette_anglaise")
+    for name in ("boule", "roue_de_la_chance", "roulette_francaise", "roulette_americaine", "roulette_anglaise")
 }
 
 
@@ -494,6 +505,8 @@ def any_case(draw: st.DrawFn) -> dict[str, Any]:
             "colour": draw(st.sampled_from([spot.type for spot in LAYOUTS[game]])),
             "turns": draw(st.decimals(0, 9, places=2)),
         }
+    elif game == "boule":
+        outcome = {"number": draw(st.integers(1, 9))}
     else:
         pockets = [0, 0, 0, *range(37), *(["00"] if game == "roulette_americaine" else [])]
         outcome = {
@@ -526,5 +539,7 @@ def test_every_case_of_the_format_is_answered_whole(given_case: dict[str, Any]) 
         assert told is None if None in nets else from_wire(told) == sum(map(from_wire, nets))
     winners = {name for name, status in result["status"].items() if status == "win"}
     groups = result.get("order", []) + [g for groups in result.get("order_by_player", {}).values() for g in groups]
-    assert given_case["game"] == "roue_de_la_chance" or sorted(n for group in groups for n in group) == sorted(winners)
+    assert not given_case["game"].startswith("roulette") or sorted(n for group in groups for n in group) == sorted(
+        winners
+    )
     json.dumps(result)

@@ -65,6 +65,17 @@ BY_PLAYER = [
     {"douzaine", "deux_douzaines"}, {"sixain"}, {"cinq"}, {"transversale"}, {"carre"}, {"cheval"}, {"plein"},
 ]  # fmt: skip
 ZEROS: dict[str, set[Any]] = {"roulette_francaise": {0}, "roulette_americaine": {0, "00"}, "roulette_anglaise": {0}}
+BOULE = {
+    "rouge": {2, 4, 7, 9},
+    "noir": {1, 3, 6, 8},
+    "pair": {2, 4, 6, 8},
+    "impair": {1, 3, 7, 9},
+    "passe": {6, 7, 8, 9},
+    "manque": {1, 2, 3, 4},
+}
+"""Even chances of boule; 5 is in none (R-BO-13)."""
+PLEINS = {n: 23 if n <= 4 else 11 if n <= 11 else 7 for n in range(1, 15)}
+"""What a plein of vingt-trois pays (R-VT-11 to R-VT-13)."""
 ROUE = {
     "orange": (1, 100),
     "vert": (3, 50),
@@ -84,10 +95,26 @@ def dozens(*which: int) -> set[int]:
     return {n for n in NUMBERS if (n - 1) // 12 + 1 in which}
 
 
+def most_of(game: str, bet: str) -> int | None:
+    """The maximum of a bet in minima (where the house chooses it, the highest); None for a bet that no layout has."""
+    match game:
+        case "boule":
+            return 100 if bet == "plein" else 500 if bet in BOULE else None
+        case "vingt_trois":
+            return 50 if bet == "plein" else 250 if bet in ("rouge", "noir") else None
+        case "roue_de_la_chance":
+            return ROUE[bet][1] if bet in ROUE else None
+        case _:
+            return MOST[game].get(bet)
+
+
 def exists(game: str, bet: str, on: set[Any]) -> bool:
     """Is this combination in the text, or in the convention that the spec names (§10)."""
-    if bet not in MOST[game]:
+    if most_of(game, bet) is None:
         return False
+    if game not in MOST:
+        last = {"boule": 9, "vingt_trois": 14}.get(game, 0)
+        return len(on) == 1 and on <= set(range(1, last + 1)) if bet == "plein" else not on
     if bet in SIMPLE:
         return not on
     low = min((n for n in on if n != "00"), default=-1)
@@ -152,6 +179,19 @@ def roulette_line(game: str, bet: dict[str, Any], numbers: list[Any], *, ends: b
     return "prison", None
 
 
+def one_draw(game: str, bet: dict[str, Any], outcome: dict[str, Any]) -> tuple[str, Fraction]:
+    """Status and net of one bet at boule, vingt-trois or roue: all or nothing."""
+    stake, number = Fraction(bet["stake"]), outcome.get("number")
+    if game == "roue_de_la_chance":
+        wins, pays = bet["type"] == outcome["colour"], ROUE[bet["type"]][0]
+    elif bet["type"] == "plein":
+        wins, pays = number in bet["on"], 7 if game == "boule" else PLEINS.get(number or 0, 0)
+    else:
+        wins = number in BOULE[bet["type"]] if game == "boule" else outcome["colour"] == bet["type"]
+        pays = 1
+    return ("win", stake * pays) if wins else ("lose", -stake)
+
+
 def wire(net: Fraction | None) -> Any:
     if net is None:
         return None
@@ -168,11 +208,10 @@ def expected(case: dict[str, Any]) -> dict[str, Any]:
     for bet in case["bets"]:
         on = set(bet.get("on", []))
         spot = (bet["player"], bet["type"], frozenset(on))
-        known = exists(game, bet["type"], on) if game in MOST else bet["type"] in ROUE and not on
-        allowed = known and bet["stake"] > 0
-        if allowed and least is not None:
-            most = (MOST[game][bet["type"]] if game in MOST else ROUE[bet["type"]][1]) * least
-            allowed = bet["stake"] >= least and on_spot[spot] + bet["stake"] <= most
+        most = most_of(game, bet["type"])
+        allowed = exists(game, bet["type"], on) and bet["stake"] > 0
+        if allowed and least is not None and most is not None:
+            allowed = bet["stake"] >= least and on_spot[spot] + bet["stake"] <= most * least
         if not allowed:
             lines[bet["id"]] = ("refused", Fraction())
             continue
@@ -180,12 +219,8 @@ def expected(case: dict[str, Any]) -> dict[str, Any]:
         if game in MOST:
             ends = outcome.get("last_spin_of_session", False)
             lines[bet["id"]] = roulette_line(game, bet, outcome["numbers"], ends=ends)
-        elif void:
-            lines[bet["id"]] = ("push", Fraction())
-        elif bet["type"] == outcome["colour"]:
-            lines[bet["id"]] = ("win", Fraction(bet["stake"] * ROUE[bet["type"]][0]))
         else:
-            lines[bet["id"]] = ("lose", Fraction(-bet["stake"]))
+            lines[bet["id"]] = ("push", Fraction()) if void else one_draw(game, bet, outcome)
     nets: defaultdict[str, list[Fraction | None]] = defaultdict(list)
     for bet in case["bets"]:
         nets[bet["player"]].append(lines[bet["id"]][1])
@@ -218,7 +253,7 @@ def check(case: dict[str, Any], told: dict[str, Any]) -> None:
         walked = {player: [set(g) for g in steps] for player, steps in told.get("order_by_player", {}).items()}
         players = {b["player"] for b in case["bets"] if status[b["id"]] == "win"}
         assert walked == {player: groups(case, status, BY_PLAYER, player) for player in players}
-    else:
+    elif case["game"] == "roue_de_la_chance":
         gains: defaultdict[str, int] = defaultdict(int)
         for bet in case["bets"]:
             if status[bet["id"]] == "win":
@@ -301,16 +336,51 @@ def roue_cases(draw: st.DrawFn) -> dict[str, Any]:
     return case | draw(st.sampled_from([{}, {"config": {"min": 200}}]))
 
 
-@settings(max_examples=200, deadline=None)
-@given(case=st.one_of(roulette_cases(), roue_cases()))
+@st.composite
+def numbered_cases(draw: st.DrawFn) -> dict[str, Any]:
+    """Boule and vingt-trois: mostly bets of the layout, some that no table takes."""
+    game, last = draw(st.sampled_from([("boule", 9)]))
+    bets = []
+    for place in range(draw(st.integers(0, 10))):
+        kind = draw(st.sampled_from(["plein", "plein", *BOULE, "cheval", "douzaine"]))
+        bet: dict[str, Any] = {
+            "id": f"b{place}",
+            "player": draw(st.sampled_from(["J1", "J2"])),
+            "type": kind,
+            "stake": draw(st.sampled_from([0, 1, 99, 100, 101, 4999, 5000, 10_000, 25_000, 50_000, 50_001])),
+            **draw(st.sampled_from([{}, {"tableau": 2}])),
+        }
+        if kind in ("plein", "cheval"):
+            bet["on"] = draw(st.lists(st.integers(0, last + 1), min_size=1, max_size=1 if kind == "plein" else 2))
+        bets.append(bet)
+    outcome: dict[str, Any] = {"number": draw(st.integers(1, last))}
+    if game == "vingt_trois":
+        outcome["colour"] = "neutre" if outcome["number"] == 13 else draw(st.sampled_from(["rouge", "noir"]))
+    case = {"game": game, "kind": "settlement", "bets": bets, "outcome": outcome}
+    return case | draw(st.sampled_from([{}, {"config": {"min": 100}}]))
+
+
+PAGE = {
+    "boule": "R-BO-",
+    "vingt_trois": "R-VT-",
+    "roue_de_la_chance": "R-RC-",
+    "roulette_francaise": "R-RF-",
+    "roulette_americaine": "R-RA-",
+    "roulette_anglaise": "R-AN-",
+}
+ANY_CASE = st.one_of(roulette_cases(), roue_cases(), numbered_cases())
+
+
+@settings(max_examples=300, deadline=None)
+@given(case=ANY_CASE)
 def test_settlement_is_what_the_text_says(case: dict[str, Any]) -> None:
     told = answer_all(case)
     assert isinstance(told, dict)
     check(case, told)
 
 
-@settings(max_examples=200, deadline=None)
-@given(case=st.one_of(roulette_cases(), roue_cases()))
+@settings(max_examples=300, deadline=None)
+@given(case=ANY_CASE)
 def test_validation_is_what_the_text_says(case: dict[str, Any]) -> None:
     for bet in case["bets"]:
         one = {**case, "bets": [bet]}
@@ -321,11 +391,7 @@ def test_validation_is_what_the_text_says(case: dict[str, Any]) -> None:
         if not told["accepted"]:
             assert told["reason"]["code"]
             assert told["reason"]["text"]
-            assert told["reason"]["requirement"].startswith(
-                {"roue_de_la_chance": ("R-RC-", "R-GEN-"), "roulette_francaise": ("R-RF-", "R-GEN-")}.get(
-                    case["game"], ("R-RA-", "R-AN-", "R-GEN-")
-                )
-            )
+            assert told["reason"]["requirement"].startswith((PAGE[case["game"]], "R-GEN-"))
 
 
 @pytest.mark.parametrize("game", MOST)

@@ -27,8 +27,10 @@ OURS = {
     "plein_12_14": "plein",
 }
 """Ids of the payout file that are called otherwise in the settle format."""
-GAMES = ("roue_de_la_chance", "roulette_francaise", "roulette_americaine", "roulette_anglaise")
+GAMES = ("boule", "roue_de_la_chance", "roulette_francaise", "roulette_americaine", "roulette_anglaise")
 ROWS = [pytest.param(game, row, id=f"{game}-{row['id']}") for game in GAMES for row in PAYOUTS[game]["bets"]]
+LIMITS = {"boule": ("R-BO-18", "R-BO-19")}
+"""Requirements of the maxima, where the rows of the file do not name them."""
 STAKE = 200
 
 
@@ -49,7 +51,8 @@ def numbers_of(covers: dict[str, Any]) -> set[str] | None:
 
 def pays(game: str, bet: str, on: tuple[int | str, ...], won: int | str) -> Fraction:
     """Net gain per unit of one bet that wins, as `settle` tells it."""
-    outcome = {"colour": won} if game == "roue_de_la_chance" else {"numbers": [won]}
+    key = "number" if game == "boule" else "colour" if game == "roue_de_la_chance" else "numbers"
+    outcome = {key: [won] if key == "numbers" else won}
     case = {
         "game": game,
         "kind": "settlement",
@@ -94,10 +97,26 @@ def test_the_bet_pays_covers_and_is_limited_as_the_file_says(game: str, row: dic
     for spot in spots:
         for won in sorted(spot.wins, key=str):
             assert pays(game, bet, spot.on, won) == Fraction(int(gain), int(staked))
-        most = row["max_multiple"] * 100
+        most = highest(row) * 100
         assert accepted(game, bet, spot.on, most) == {"accepted": True}
         over = accepted(game, bet, spot.on, most + 1)
-        assert over["reason"]["requirement"] in row["req"]
+        assert over["reason"]["requirement"] in {*row["req"], *LIMITS.get(game, ())}
+
+
+def highest(row: dict[str, Any]) -> int:
+    """The maximum in minima, the highest where the house chooses it."""
+    most = row["max_multiple"]
+    return int(most["range"][1] if isinstance(most, dict) else most)
+
+
+@pytest.mark.parametrize(("game", "row"), [row for row in ROWS if isinstance(row.values[1]["max_multiple"], dict)])  # type: ignore[index]
+def test_the_house_chooses_its_maximum_in_the_range_of_the_file(game: str, row: dict[str, Any]) -> None:
+    bet, (least, most) = OURS.get(row["id"], row["id"]), row["max_multiple"]["range"]
+    for cents, allowed in ((100 * least - 1, False), (100 * least, True), (100 * most, True), (100 * most + 1, False)):
+        asked = {"type": bet, "amount": cents, "table_maximum": True}
+        told: Any = answer({"game": game, "kind": "validation", "config": {"min": 100}, "bet": asked})
+        assert told["accepted"] is allowed
+        assert allowed or told["reason"]["requirement"] in LIMITS[game]
 
 
 @pytest.mark.parametrize("game", GAMES)

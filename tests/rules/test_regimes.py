@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import pytest
 
-from controller.config_check import from_data
-from controller.config_file import read_toml, shipped_tables
-from rules import seance
 from rules.decisions import Phase, Refused, StakeRefused
-from rules.desk import Desk
-from rules.facts import Commanded
-from rules.game import House, load
-from rules.table import Table
-from tests.rules.playbook import Play
+from tests.rules.sitting import Sitting
 
 DECLARED = 200
 
@@ -50,6 +42,14 @@ def fixed(**multiples: int) -> dict[str, tuple[int, int]]:
 
 
 REGIMES = {
+    "boule": Regime(
+        minimum="seance",
+        frozen="R-BO-16",
+        multiples={"plein": (40, 100), **dict.fromkeys(SIMPLE, (200, 500))},
+        per_player={"plein": "R-BO-18", "rouge": "R-BO-19"},
+        opening="R-BO-06",
+        spot=("plein:4", "rouge"),
+    ),
     "roue_de_la_chance": Regime(
         minimum="seance",
         frozen="R-RC-19",
@@ -119,38 +119,12 @@ REGIMES = {
 GAMES = pytest.mark.parametrize("game_id", REGIMES)
 
 
-def shipped(game_id: str) -> House:
-    """The house of the shipped table of this game."""
-    return from_data(read_toml(shipped_tables()[game_id.replace("_", "-")]), game_id).house
+class Seance(Sitting):
+    """A seance of a game under its regime."""
 
-
-class Sitting(Play):
-    """A table of a game, and a house that signs what the text wants."""
-
-    def __init__(self, game_id: str, **changes: Any) -> None:
+    def __init__(self, game_id: str) -> None:
         self.regime = REGIMES[game_id]
-        house = replace(shipped(game_id), declared_minimum_cents=DECLARED, tableaux=self.regime.tableaux, **changes)
-        super().__init__(Table(load(game_id), house))
-
-    def sign(self, when: Any) -> None:
-        """Whatever is needed for this step is attested by every role that must."""
-        wanted = Commanded(at_ns=self.now, source="command", name="attest", by="x", role="comite", args={})
-        desk = Desk(self.table.game, self.table.house, self.table.layout, self.state, wanted)
-        for need in seance.unsigned(desk, when):
-            for role in need.roles:
-                self.command("attest", what=need.what, role=role, by=f"{role} of the house")
-                assert not self.told(Refused)
-
-    def open(self, **args: Any) -> None:
-        self.sign("open")
-        if not self.state.seance_open:
-            self.sign("raise")
-        self.command("open", **args)
-
-    def close(self, **args: Any) -> None:
-        self.sign("close")
-        self.command("close", **args)
-        assert not self.told(Refused)
+        super().__init__(game_id, declared_minimum_cents=DECLARED, tableaux=self.regime.tableaux)
 
     def refused(self, code: str, requirement: str) -> None:
         """The last command was refused for this reason, in words."""
@@ -175,7 +149,7 @@ def highest(regime: Regime, minimum: int) -> dict[str, int]:
 @GAMES
 @pytest.mark.parametrize("minimum", [DECLARED, 300, 1000])
 def test_at_the_opening_the_minimum_is_the_declared_one_or_raised(game_id: str, minimum: int) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open(minimum_cents=minimum)
     assert game.state.phase is Phase.MISES_OUVERTES
     told, maxima = game.in_force
@@ -187,7 +161,8 @@ def test_at_the_opening_the_minimum_is_the_declared_one_or_raised(game_id: str, 
 
 @GAMES
 def test_the_table_opens_and_closes_only_with_what_the_text_wants_signed(game_id: str) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
+    game.decide()
     for name in ("open", "close"):
         wanted = game.regime.opening if name == "open" else game.regime.closing
         if wanted:
@@ -200,7 +175,7 @@ def test_the_table_opens_and_closes_only_with_what_the_text_wants_signed(game_id
 
 @GAMES
 def test_at_the_opening_a_minimum_below_the_declared_one_is_refused(game_id: str) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open(minimum_cents=DECLARED - 1)
     game.refused("minimum_sous_le_declare", "R-GEN-10")
     assert game.state.limits is None
@@ -208,7 +183,7 @@ def test_at_the_opening_a_minimum_below_the_declared_one_is_refused(game_id: str
 
 @GAMES
 def test_before_the_opening_the_house_may_change_its_mind(game_id: str) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
     for minimum in (500, DECLARED, 300):
         game.command("limits", minimum_cents=minimum)
         assert game.in_force[0] == minimum
@@ -224,7 +199,7 @@ def test_before_the_opening_the_house_may_change_its_mind(game_id: str) -> None:
 @GAMES
 @pytest.mark.parametrize("minimum", [DECLARED, 600], ids=["lower", "raise"])
 def test_during_the_partie_the_minimum_never_changes(game_id: str, minimum: int) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open(minimum_cents=300)
     before = game.in_force
     game.command("limits", minimum_cents=minimum)
@@ -237,7 +212,7 @@ def test_during_the_partie_the_minimum_never_changes(game_id: str, minimum: int)
 @GAMES
 @pytest.mark.parametrize("minimum", [DECLARED, 600], ids=["lower", "raise"])
 def test_closed_and_opened_again_the_minimum_changes_where_the_text_says_so(game_id: str, minimum: int) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open(minimum_cents=300)
     before = game.in_force
     game.close()
@@ -266,7 +241,7 @@ def test_closed_and_opened_again_the_minimum_changes_where_the_text_says_so(game
 
 @GAMES
 def test_closed_and_opened_again_with_what_stood_nothing_more_is_needed(game_id: str) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open(minimum_cents=300)
     before = game.in_force
     game.close()
@@ -277,7 +252,7 @@ def test_closed_and_opened_again_with_what_stood_nothing_more_is_needed(game_id:
 @GAMES
 @pytest.mark.parametrize("minimum", [DECLARED, 600], ids=["lower", "raise"])
 def test_the_next_seance_begins_anew(game_id: str, minimum: int) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open(minimum_cents=300)
     game.close(end_of_seance=True)
     assert game.state.limits is None
@@ -287,7 +262,7 @@ def test_the_next_seance_begins_anew(game_id: str, minimum: int) -> None:
 
 @GAMES
 def test_an_interruption_is_no_closing(game_id: str) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open(minimum_cents=300)
     game.command("interrupt")
     game.command("limits", minimum_cents=600)
@@ -306,7 +281,7 @@ def test_the_house_chooses_a_maximum_only_in_the_range_of_the_text(game_id: str)
             (300 * most, True),
             (300 * most + 1, False),
         ):
-            game = Sitting(game_id)
+            game = Seance(game_id)
             game.open(minimum_cents=300, maxima={bet: cents})
             if allowed:
                 assert game.in_force[1][bet] == cents
@@ -319,14 +294,14 @@ def test_the_house_chooses_a_maximum_only_in_the_range_of_the_text(game_id: str)
 
 @GAMES
 def test_a_maximum_of_no_bet_is_refused(game_id: str) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open(maxima={"voisins": 1000})
     game.refused("combinaison_inexistante", "R-GEN-10")
 
 
 @GAMES
 def test_maxima_never_change_in_the_seance_but_with_the_minimum(game_id: str) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open(minimum_cents=300)
     before = game.in_force
     for bet, (least, most) in game.regime.multiples.items():
@@ -345,7 +320,7 @@ def test_maxima_never_change_in_the_seance_but_with_the_minimum(game_id: str) ->
 
 @GAMES
 def test_the_maximum_is_for_one_player_over_all_tableaux_of_the_apparatus(game_id: str) -> None:
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open()
     last = game.regime.tableaux
     for spot in game.regime.spot:
@@ -368,7 +343,7 @@ def test_the_maximum_is_for_one_player_over_all_tableaux_of_the_apparatus(game_i
 @GAMES
 def test_each_chance_has_a_maximum_of_its_own(game_id: str) -> None:
     """No cap on all of a player's stakes together: the maximum of every bet of the layout at once."""
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open()
     for spot in game.table.layout.spots.values():
         game.chip(spot.id, game.in_force[1][spot.type])
@@ -378,13 +353,13 @@ def test_each_chance_has_a_maximum_of_its_own(game_id: str) -> None:
 @GAMES
 def test_a_stake_under_the_minimum_is_refused_with_its_reason(game_id: str) -> None:
     """By a person at once; from a chip reader, which tells chip after chip, when the bets close."""
-    game = Sitting(game_id)
+    game = Seance(game_id)
     game.open()
     spot = game.regime.spot[1]
     game.command("stake", spot=spot, cents=DECLARED - 1, player="J1")
     refusal = game.one(StakeRefused)
     assert refusal.code == "sous_le_minimum"
-    assert refusal.requirement in ("R-GEN-10", "R-RC-17")
+    assert refusal.requirement in ("R-GEN-10", "R-RC-17", "R-BO-14", "R-VT-17")
     assert str(DECLARED) in refusal.text
     assert game.one(Refused).requirement == refusal.requirement
     game.command("stake", spot=spot, cents=DECLARED, player="J1")

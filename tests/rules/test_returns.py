@@ -21,6 +21,7 @@ from tests.rules.outcomes import OUTCOMES, found, plain_options
 STAKE = 300
 SIMPLE = ("rouge", "noir", "pair", "impair", "manque", "passe")
 MEANS: dict[str, dict[str, Fraction]] = {
+    "boule": {},
     "roue_de_la_chance": {
         "orange": Fraction(-1, 13),
         "vert": Fraction(-1, 13),
@@ -35,6 +36,7 @@ MEANS: dict[str, dict[str, Fraction]] = {
     "roulette_anglaise": dict.fromkeys(SIMPLE, Fraction(-1, 74)),
 }
 OTHERS = {
+    "boule": Fraction(-1, 9),
     "roulette_francaise": Fraction(-1, 37),
     "roulette_americaine": Fraction(-1, 19),
     "roulette_anglaise": Fraction(-1, 37),
@@ -163,6 +165,7 @@ def test_transfers_sum_to_zero_and_reproduce_the_lines(game_id: str) -> None:
 
 
 STATUSES = {
+    "boule": {"win", "lose"},
     "roue_de_la_chance": {"win", "lose", "push"},
     "roulette_francaise": {"win", "lose", "partial", "prison", "freed"},
     "roulette_americaine": {"win", "lose"},
@@ -247,6 +250,22 @@ def test_bets_on_five_numbers_and_more(game_id: str) -> None:
         wanted["deux_colonnes"] = {columns[0] | columns[1], columns[1] | columns[2]}
     assert there == wanted
     assert len(wanted["sixain"]) == 11
+
+
+def test_the_layout_of_boule() -> None:
+    spots = load("boule").layout(None).spots.values()
+    pleins = {("plein", frozenset({n})) for n in range(1, 10)}
+    simple = {
+        ("rouge", frozenset({2, 4, 7, 9})),
+        ("noir", frozenset({1, 3, 6, 8})),
+        ("pair", frozenset({2, 4, 6, 8})),
+        ("impair", frozenset({1, 3, 7, 9})),
+        ("passe", frozenset({6, 7, 8, 9})),
+        ("manque", frozenset({1, 2, 3, 4})),
+    }
+    assert sorted((spot.type, sorted(spot.wins)) for spot in spots) == sorted(
+        (b, sorted(n)) for b, n in pleins | simple
+    )
 
 
 def test_the_layout_of_the_roue() -> None:

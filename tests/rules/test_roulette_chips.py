@@ -242,11 +242,12 @@ def test_r_ra_25_which_bets_are_linked(first: tuple[str, int], second: tuple[str
 
 
 def test_r_ra_25_linked_stakes_stay_below_the_maximum_on_a_plein() -> None:
-    game = americaine()
-    for spot in ("cheval:17-20", "carre:16-17-19-20"):
-        game.chip(spot, 10_500)
-    faits(game)
-    assert game.reasons == ["pieces_au_dessus_du_plein"]
+    for cents, reasons in ((10_000, []), (10_500, ["pieces_au_dessus_du_plein"])):
+        game = americaine()
+        for spot in ("cheval:17-20", "carre:16-17-19-20"):
+            game.chip(spot, cents)
+        faits(game)
+        assert game.reasons == reasons
     game = americaine()
     for spot in ("cheval:17-20", "carre:1-2-4-5"):
         game.chip(spot, 10_500)

@@ -15,6 +15,7 @@ from rules.game import House, load
 from rules.games.roulette import GAMES
 from rules.limits import Limits
 from tests.rules.playbook import CCW, CW, MS
+from tests.rules.sitting import Sitting
 from tests.rules.wheels import PER_TURN, SEGMENTS, Wheel, americaine, anglaise, francaise, roue
 
 DOZEN_1, DOZEN_2 = list(range(1, 13)), list(range(13, 25))
@@ -43,6 +44,75 @@ def net(game: str, *bets: tuple[Any, ...], **outcome: Any) -> Any:
     """The net of the one player, in cents."""
     (found,) = settle(game, *bets, **outcome)["net_by_player"].values()
     return found
+
+
+def test_t01_boule_5_kills_every_even_chance() -> None:
+    """R-BO-13: 5 is odd, and impair loses all the same, whole."""
+    result = settle("boule", ("J1", "impair", [], 10), ("J1", "plein", [5], 10), number=5)
+    assert list(result["net"].values()) == [-1000, 7000]
+    assert result["net_by_player"] == {"J1": 6000}
+
+
+def test_t02_boule_has_no_alternation() -> None:
+    """R-BO-09: two throws in one sense are two valid coups, without a word."""
+    game = Sitting("boule", sources=("console",))
+    game.open()
+    for number in (5, 4):
+        game.call()
+        game.ball(CW)
+        game.read(number, "console")
+        assert (game.ended().status, game.ended().reasons) == (Status.VALID, ())
+    assert [ended.coup for ended in game.results] == [1, 2]
+
+
+@pytest.mark.parametrize("game_id", ["boule"])
+def test_t07_a_raised_minimum_moves_every_limit_and_is_frozen(game_id: str) -> None:
+    """R-BO-15 to R-BO-19, R-VT-17 to R-VT-21: multiples of the raised minimum; no way back before the next seance."""
+    plein, simple = {"boule": ((80, 200), (400, 1000)), "vingt_trois": ((40, 100), (200, 500))}[game_id]
+    for bet, (least, most) in (("plein", plein), ("rouge", simple)):
+        for euros, allowed in ((least - 1, False), (least, True), (most, True), (most + 1, False)):
+            game = Sitting(game_id, declared_minimum_cents=100)
+            game.open(minimum_cents=200, maxima={bet: euros * 100})
+            assert bool(game.told(Refused)) is not allowed
+    game = Sitting(game_id, declared_minimum_cents=100)
+    game.open(minimum_cents=200)
+    game.command("limits", minimum_cents=100)
+    assert game.one(Refused).code == "minimum_fige"
+    game.close()
+    game.command("attest", what="encaisse")
+    game.open(minimum_cents=100)
+    assert game.one(Refused).code == "minimum_fige"
+    game.command("close", end_of_seance=True)
+    game.open(minimum_cents=100)
+    assert game.state.limits is not None
+    assert game.state.limits.minimum == 100
+
+
+@pytest.mark.parametrize("game_id", ["boule"])
+def test_t08_the_maximum_is_per_cylinder_and_player(game_id: str) -> None:
+    """R-BO-20, R-BO-21, R-VT-22: 60 at one tableau and 50 at the other are 10 too much; two players have 100 each."""
+    game = Sitting(game_id, declared_minimum_cents=200, tableaux=2)
+    game.open(maxima={"plein": 10_000})
+    game.chip("plein:4", 6000)
+    game.chip("plein:4", 5000, tableau=2)
+    refused = game.one(StakeRefused)
+    assert (refused.code, refused.tableau) == ("au_dessus_du_maximum", 2)
+    assert "1000 de trop" in refused.text
+    for player, tableau in (("J2", 1), ("J3", 2)):
+        game.chip("plein:4", 10_000, player=player, tableau=tableau)
+        assert not game.told(StakeRefused)
+    case = {
+        "game": game_id,
+        "kind": "settlement",
+        "config": {"min": 200},
+        "bets": [
+            {"id": "a", "player": "J1", "type": "plein", "on": [4], "stake": 6000, "tableau": 1},
+            {"id": "b", "player": "J1", "type": "plein", "on": [4], "stake": 14_001, "tableau": 2},
+        ],
+        "outcome": {"number": 1} | ({"colour": "noir"} if game_id == "vingt_trois" else {}),
+    }
+    statuses: Any = answer(case)["status"]
+    assert statuses == {"a": "lose", "b": "refused"}
 
 
 @ROULETTES
