@@ -221,6 +221,8 @@ class Needed:
     when: Literal["open", "raise", "close", "reopen"]
     """`raise`: before an opening above the declared minimum."""
     requirement: str
+    each_partie: bool = False
+    """Needed again after each closing, not only once a seance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -181,6 +181,7 @@ def close_table(desk: Desk, command: Commanded) -> None:
         coup_no=state.coup_no if played else state.coup_no - 1,
         interrupted=False,
     )
+    forget(desk, *(need.what for need in desk.needs if need.each_partie))
     desk.announce("fermeture")
     desk.go(Phase.FERME)
     if ends:

@@ -58,12 +58,13 @@ def _pairs(rows: list[tuple[str, str]]) -> Grid:
 def _standing(state: Mapping[str, Any]) -> RenderableType:
     if not state:
         return Text("rien encore", style="dim")
-    limits = state["limits"]
+    limits, markers = state["limits"], state["options"].get("marqueurs", {})
     return _pairs(
         [
             ("phase", f"{state['phase']} {state['step']}".strip() + (" (interrompue)" if state["interrupted"] else "")),
             ("seance / partie / coup", f"{state['seance']} / {state['partie']} / {state['coup']}"),
             ("minimum", euros(limits["minimum"]) if limits else "-"),
+            *((f"jetons {colour}", f"{euros(m['cents'])} {m['player']}") for colour, m in markers.items()),
             ("dernier sens", state["last_direction"] or "-"),
             ("seq", f"{state['epoch']}/{state['seq']}"),
         ]

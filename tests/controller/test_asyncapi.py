@@ -9,6 +9,7 @@ import pytest
 from controller import asyncapi, wire
 from controller.clock import Clock
 from controller.standing import table_state
+from rules.bets import Series
 from rules.decisions import Phase
 from rules.facts import Direction
 from rules.limits import Limits
@@ -113,6 +114,10 @@ def test_the_state_of_a_table_is_what_the_contract_says() -> None:
         attestations=(Attestation(what="roue", role="comite", by="Mme Comite", at_ns=1),),
         last_direction=Direction.CW,
         public_options={"miroir": True},
+        series=(
+            Series(player="J1", colour="bleu", cents=1000),
+            Series(player="J2", colour="vert", cents=500, held=False),
+        ),
     )
     for given in (TableState(), state):
         message = table_state(
@@ -129,4 +134,4 @@ def test_the_state_of_a_table_is_what_the_contract_says() -> None:
         body = validate("state", wire.encode(message))
     assert body["limits"] == {"minimum": 200, "minima": {"rouge": 200}, "maxima": {"rouge": 20_000}}
     assert (body["phase"], body["coup"], body["last_direction"]) == ("mises_ouvertes", 7, "cw")
-    assert body["options"] == {"miroir": True}
+    assert body["options"] == {"miroir": True, "marqueurs": {"bleu": {"player": "J1", "cents": 1000}}}

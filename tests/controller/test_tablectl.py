@@ -327,7 +327,7 @@ STATE = {
     "at": "2026-01-31T12:00:00.000Z", "clock_synchronised": True, "game": "roue_de_la_chance", "seance": 1,
     "partie": 2, "coup": 3, "phase": "lance", "step": "", "interrupted": False, "maintenance": False,
     "limits": {"minimum": 200, "minima": {}, "maxima": {}}, "last_direction": "cw", "epoch": "e", "seq": 9,
-    "alarms": [],
+    "alarms": [], "options": {"marqueurs": {"bleu": {"player": "Anne", "cents": 1000}}},
 }  # fmt: skip
 HEALTH = {
     "at": "2026-01-31T12:00:01.000Z", "clock_synchronised": False, "loop_lag_ms": 1, "unsent": 0,
@@ -395,7 +395,18 @@ def test_the_screen_shows_the_same_table() -> None:
         table.hear(told)
     console.print(screen.picture("casino/demo/roue-1", table))
     shown = console.export_text()
-    for words in ("litige", "2,00 EUR", "3.04 cw", "held (sens)", "console", "Perdu", "Chef", "34,00 EUR", "MAINT"):
+    for words in (
+        "litige",
+        "2,00 EUR",
+        "3.04 cw",
+        "held (sens)",
+        "console",
+        "Perdu",
+        "Chef",
+        "34,00 EUR",
+        "MAINT",
+        "jetons bleu",
+    ):
         assert words in shown
 
 

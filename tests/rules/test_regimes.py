@@ -216,6 +216,7 @@ def test_closed_and_opened_again_the_minimum_changes_where_the_text_says_so(game
     game.open(minimum_cents=300)
     before = game.in_force
     game.close()
+    game.sign("open")  # what each partie needs anew
     for name in ("limits", "open"):
         game.command(name, minimum_cents=minimum)
         frozen = game.regime.minimum == "seance"

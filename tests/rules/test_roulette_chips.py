@@ -148,6 +148,7 @@ def test_series_are_given_at_an_open_table_only() -> None:
     assert give(game, "bleu") == "table_fermee"
     game.command("choice", player="J1", what="bleu", value="1000")
     assert game.one(Refused).code == "table_fermee"
+    game.command("attest", what="series", role="chef")
     game.command("open")
     game.command("choice", player="J1", what="bleu", value="1000", role="croupier")
     assert game.codes() == ["serie_attribuee"]
@@ -181,6 +182,9 @@ def test_other_limits_take_away_the_markers_that_they_do_not_allow() -> None:
     game.command("attest", what="couvercle", role="chef")
     game.command("close")
     game.command("attest", what="encaisse")
+    game.command("open", minimum_cents=1000)
+    assert game.one(Refused).requirement == "R-AN-09"  # at the beginning of each partie
+    game.command("attest", what="series", role="chef")
     game.command("open", minimum_cents=1000)
     assert game.said("serie_a_convertir")
     assert markers(game.state) == {"vert": {"player": "J2", "cents": 2000}}

@@ -371,10 +371,10 @@ ANGLAISE: Final = Variant(
     combinations="R-AN-19",
     needs=(
         Needed(what="couvercle", roles=("chef",), when="close", requirement="R-AN-01"),
-        Needed(what="series", roles=("chef",), when="open", requirement="R-AN-09"),
+        Needed(what="series", roles=("chef",), when="open", requirement="R-AN-09", each_partie=True),
     ),
     reopening="R-AN-30",
-    hippodrome=(Needed(what="chef_de_table", roles=("chef",), when="open", requirement="R-AN-11"),),
+    hippodrome=(Needed(what="chef_de_table", roles=("chef",), when="open", requirement="R-AN-11", each_partie=True),),
     stacks="R-AN-17",
     exchange="R-AN-24",
     most_tableaux=(2, "R-AN-06"),
