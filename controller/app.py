@@ -65,7 +65,7 @@ from rules.decisions import (
     StakeDoubtful,
     StakeRefused,
 )
-from rules.facts import DeviceBack, DeviceLost, Doubtful
+from rules.facts import BallDropped, BallLaunched, DeviceBack, DeviceLost, Doubtful, Fact
 from rules.state import TableState
 from rules.table import NOT_OBSERVED, Table
 from rules.wheel import WheelCoup
@@ -428,8 +428,10 @@ class App:
             ):
                 self._instruments.show(sentence)
 
-    def _told(self, decisions: Sequence[Decision]) -> None:
+    def _told(self, fact: Fact | None, decisions: Sequence[Decision]) -> None:
         self._standing.told(decisions)
+        if isinstance(fact, BallLaunched | BallDropped):
+            self._statistics.left_rim(fact)
         coup = self._sequencer.state.coup
         for decision in decisions:
             if isinstance(decision, CoupEnded):

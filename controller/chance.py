@@ -4,6 +4,7 @@
     values     is every result as frequent as its cells           chi-squared over the results, where cells share one
     sector     is a quarter of the wheel favoured                 largest z of all its places, for as many looks
     distance   is the next cell independent of the one before     chi-squared over the steps around the wheel
+    zone       does the ball leave the rim everywhere             chi-squared over arcs, by their length
     runs       do the two colours follow each other by chance     Wald and Wolfowitz, zero left out
 
 Each gives the probability that a fair wheel does worse. None is made before every cell is expected `LEAST` times.
@@ -29,11 +30,13 @@ COLOURS: Final = ("rouge", "noir")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spin:
-    """What one draw adds: its result, its cell and its colour (0, 1) where they are known."""
+    """What one draw adds: its result; its cell, its colour (0, 1) and the arc of the drop where they are known."""
 
     value: str
     cell: int | None
     side: int | None
+    arc: tuple[int, int] | None = None
+    """Where it begins and how long it is, degrees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +55,12 @@ class Wheel:
         sides = [_side(outcome) for outcome in outcomes]
         return cls(tuple(str(game.value(outcome)) for outcome in outcomes), 0 < sides.count(0) == sides.count(1))
 
-    def spin(self, game: Game, outcome: Outcome) -> Spin:
+    def spin(self, game: Game, outcome: Outcome, arc: tuple[int, int] | None = None) -> Spin:
         """An outcome of the game as a spin of this wheel."""
         value, cell = str(game.value(outcome)), outcome.get("cell")
         if not isinstance(cell, int):
             cell = self.values.index(value) if self.values.count(value) == 1 else None
-        return Spin(value=value, cell=cell, side=_side(outcome) if self.two_sided else None)
+        return Spin(value=value, cell=cell, side=_side(outcome) if self.two_sided else None, arc=arc)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,6 +73,8 @@ class Tally:
     values: dict[str, int] = field(default_factory=dict)
     sides: list[int] = field(default_factory=lambda: [0, 0])
     runs: int = 0
+    arcs: dict[str, int] = field(default_factory=dict)
+    """Drops by arc, `begin+length`."""
     spins: int = 0
     cell: int | None = None
     """The last one."""
@@ -89,6 +94,9 @@ class Tally:
             if self.cell is not None:
                 self.steps[(spin.cell - self.cell) % len(self.cells)] += 1
         self.cell = spin.cell
+        if spin.arc is not None:
+            name = "{}+{}".format(*spin.arc)
+            self.arcs[name] = self.arcs.get(name, 0) + 1
         if spin.side is not None:
             self.sides[spin.side] += 1
             self.runs += spin.side != self.side
@@ -103,6 +111,7 @@ class Tally:
             made["values"] = chi_squared(self.values, shares)
         made["sector"] = None if made["pockets"] is None else sector(self.cells)
         made["distance"] = chi_squared(dict(enumerate(self.steps)), even)
+        made["zone"] = zone(self.arcs)
         made["runs"] = runs(self.sides[0], self.sides[1], self.runs)
         return {test: chance for test, chance in made.items() if chance is not None}
 
@@ -124,6 +133,15 @@ def sector(cells: Sequence[int]) -> float:
     sums = [sum(cells[(start + step) % size] for step in range(width)) for start in range(size)]
     furthest = max(abs(found - total * share) for found in sums)
     return min(1.0, size * two_sided(furthest / math.sqrt(total * share * (1 - share))))
+
+
+def zone(arcs: Mapping[str, int]) -> float | None:
+    """Chance that a level rim is left so unevenly; None without arcs, or with those of beams that were moved."""
+    shares = {name: int(name.partition("+")[2]) for name in arcs}
+    rest = 360 - sum(shares.values())
+    if rest > 0:
+        shares["rest"] = rest
+    return chi_squared(arcs, shares) if rest >= 0 and len(shares) > 1 and arcs else None
 
 
 def runs(first: int, second: int, found: int) -> float | None:

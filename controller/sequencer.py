@@ -72,16 +72,17 @@ class Sequencer:
         state: TableState,
         scribe: Scribe,
         react: Callable[[Decision], None],
-        told: Callable[[Sequence[Decision]], None],
+        told: Callable[[Fact | None, Sequence[Decision]], None],
         controller: Callable[[], Mapping[str, Any]],
         flight: Flight,
         snapshots: Callable[[], Mapping[str, Any]],
         clock: Clock,
         beat: Callable[[], None],
     ) -> None:
-        """`react` acts on a decision at once (lamps), `told` hears all of a step once it has its row (alarms).
+        """`react` acts on a decision at once (lamps), `told` hears a whole step once it has its row (alarms).
 
-        `controller` is what is stored beside the state with each commit; `snapshots` freezes every decoder.
+        Its fact is None when the state was exchanged. `controller` is what is stored beside the state with each commit;
+        `snapshots` freezes every decoder.
         """
         self.state = state
         self.scribe = scribe
@@ -151,7 +152,7 @@ class Sequencer:
         self.note(kind, body)
         for decision in decisions:
             self._react(decision)
-        self._told(decisions)
+        self._told(None, decisions)
 
     def wake(self) -> None:
         """Look for what to do, although nothing came in (a flight record is wanted)."""
@@ -207,7 +208,7 @@ class Sequencer:
             self._react(decision)
         self._arm()
         self.scribe.step(fact, decisions, self.state)
-        self._told(decisions)
+        self._told(fact, decisions)
         for decision in decisions:
             if isinstance(decision, CoupEnded) and decision.status is not Status.VALID:
                 self._flight.want(decision.status.value)

@@ -23,7 +23,7 @@ from controller.clock import Clock
 from controller.guard import Note
 from controller.results import Told
 from rules.decisions import CoupEnded, Status
-from rules.facts import Direction
+from rules.facts import BallDropped, BallLaunched, Direction
 from rules.game import Game
 from rules.words import text
 
@@ -83,6 +83,7 @@ class Statistics:
         self._alarm, self._clear, self._note, self._clock = alarm, clear, note, clock
         self._series: dict[str, Series] = {}
         self._waiting: tuple[list[int], str, Spin] | None = None
+        self._arc: tuple[int, int] | None = None
         self._since: str | None = None
         self._text = kept
         body = json.loads(kept) if kept else {"since": None, "waiting": None, "series": {}, **self._names()}
@@ -94,6 +95,14 @@ class Statistics:
         if self._other:
             self.reset("wheel")
 
+    def left_rim(self, fact: BallLaunched | BallDropped) -> None:
+        """A ball runs, or has left the rim on an arc that its beams tell."""
+        match fact:
+            case BallDropped(arc_from_deg=int(begin), arc_deg=int(length)):
+                self._arc = (begin, length)
+            case _:
+                self._arc = None
+
     def ended(self, ended: CoupEnded, ball: Direction | None, *, maintenance: bool) -> None:
         """A coup has its status, or another one: it counts once the next coup can no longer change it."""
         coup = [ended.seance, ended.partie, ended.coup]
@@ -104,7 +113,8 @@ class Statistics:
         self._waiting, self._text = None, ""
         if ended.status is Status.VALID and ended.manual is None and ended.outcome is not None:
             key = "/".join(sense for sense in (ended.direction, ball) if sense is not None) or "any"
-            self._waiting = (coup, key, self._wheel.spin(self._game, ended.outcome))
+            self._waiting = (coup, key, self._wheel.spin(self._game, ended.outcome, self._arc))
+        self._arc = None
 
     def reset(self, why: str) -> None:
         """Begin anew: another wheel, or one that was levelled or mended."""

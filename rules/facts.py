@@ -105,7 +105,10 @@ class DropDue(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BallDropped(Fact):
-    """The ball has left the rim."""
+    """The ball has left the rim, somewhere on the `arc_deg` degrees clockwise of `arc_from_deg` where that is known."""
+
+    arc_from_deg: int | None = None
+    arc_deg: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -191,8 +191,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "dossier_volatil": "Le dossier d'état {folder} ({filesystem}) ne survit pas à une coupure : vraie partition",
     "disque_plein": "Il reste {free} octets pour le journal, {least} sont demandés : archiver les journaux clos",
     "hasard_a_surveiller": "Roue {wheel} ({sense}), {spins} coups : {why}, chance sous 1 % si elle est juste",
-    "hasard_en_doute": "Roue {wheel} ({sense}), {spins} coups : {why}, chance sous 0,1 % si elle est juste : "
-    "vérifier niveau, axe, cases et bille, puis reset_statistics ; les coups joués restent ce qu'ils sont",
+    "hasard_en_doute": "Roue {wheel} ({sense}), {spins} coups : {why}, chance sous 0,1 % si elle est juste",
     "sous_tension": "Alimentation trop faible : changer l'alimentation ou le câble",
     "horloge_decalee": "L'horloge a été décalée de {ms} ms",
     # --- facts that change nothing ---
@@ -243,6 +242,7 @@ CAUSES: Final[dict[str, str]] = {
     "runs": "suites de rouges et de noirs",
     "sector": "un secteur sort trop ou trop peu",
     "values": "résultats inégaux",
+    "zone": "la bille quitte la galerie d'un côté",
     # --- a ball lost ---
     "launch_failed": "lancement manqué",
     "new_game": "nouvelle partie sans numéro",

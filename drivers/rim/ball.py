@@ -75,10 +75,11 @@ class Ball:
 class Track:
     """The rim: takes pulses, keeps the present `Ball`."""
 
-    __slots__ = ("_beams", "_chord", "ball", "dark", "law")
+    __slots__ = ("_beams", "_chord", "_degrees", "ball", "dark", "law")
 
     def __init__(self, options: Options, law: RimLaw) -> None:
         self._beams, self._chord, self.law = options.beams, options.chord, law
+        self._degrees = options.beams_deg
         self.dark: list[int] = []
         """Beams that see nothing."""
         self.ball = Ball()
@@ -276,6 +277,18 @@ class Track:
         mid_ns, speed, _, _ = self.ball.laps[-1]
         carried = self.law.slowing(speed) * (self.ball.last_ns - mid_ns) / SECOND
         return self.law.further(speed - carried, self._next(self.ball.last_beam)[0] / 2)
+
+    def left_in(self) -> tuple[int, int] | tuple[None, None]:
+        """Where the arc between its last passage and the next one begins and how long it is, degrees clockwise.
+
+        None while the sense is not known or a beam is dark.
+        """
+        beams, last = self._degrees, self.ball.last_beam
+        if not self.ball.sense or self.dark:
+            return None, None
+        ahead = self._next(last)[1]
+        begin, end = (last, ahead) if self.ball.sense > 0 else (ahead, last)
+        return beams[begin], (beams[end] - beams[begin]) % 360 or 360
 
     def slowings(self) -> list[tuple[float, float]]:
         """(speed, deceleration) between laps of one beam that followed each other, where the ball rolls steadily."""

@@ -6,6 +6,7 @@ Never silent: a ball that was seen and makes no lap, or ends early, has its drop
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from drivers.base import Edge, Snapshot
@@ -280,7 +281,9 @@ class Rim:
         else:
             self.counters["drops"] += 1
             self._dropped_ns = at_ns
-            facts.append(BallDropped(at_ns=ball.last_ns, until_ns=at_ns, source=self._role))
+            begin, length = self._track.left_in()
+            dropped = BallDropped(at_ns=ball.last_ns, until_ns=at_ns, source=self._role)
+            facts.append(replace(dropped, arc_from_deg=begin, arc_deg=length))
 
     def _over(self, at_ns: int, facts: list[Fact]) -> None:
         """The throw is over: learn from it."""

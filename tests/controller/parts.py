@@ -99,7 +99,7 @@ def desk(
         state=before.state,
         scribe=made.scribe,
         react=made.reacted.append,
-        told=made.told.extend,
+        told=lambda _fact, decisions: made.told.extend(decisions),
         controller=dict,
         flight=made.flight,
         snapshots=made.snapshots,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controller.chance import LEAST, RUNS_LEAST, Spin, Tally, Wheel, chi_squared, runs, sector, tail, two_sided
+from controller.chance import LEAST, RUNS_LEAST, Spin, Tally, Wheel, chi_squared, runs, sector, tail, two_sided, zone
 from tests.controller.parts import config
 
 FRENCH = config("roulette-francaise")
@@ -81,6 +81,17 @@ def test_a_fair_wheel_passes_and_each_defect_is_found_by_its_test() -> None:
     assert tally(aimed).tests(WHEEL)["pockets"] > 0.001
     colours = [cell for n in range(2500) for cell in (1 + 2 * (n % 18), 2 + 2 * (n % 18))]
     assert tally(colours).tests(WHEEL)["runs"] < 1e-6
+
+
+def test_drops_are_expected_on_an_arc_by_its_length() -> None:
+    assert zone({}) is None
+    assert zone({"0+360": 50}) is None  # one beam
+    assert zone({"0+120": 3, "120+240": 6}) is None
+    assert zone({"0+120": 100, "120+120": 100, "240+120": 100}) == 1.0
+    assert zone({"0+120": 100, "120+240": 200}) == 1.0
+    assert zone({"0+120": 120, "120+240": 180}) == pytest.approx(tail(400 / 100 + 400 / 200, 1))
+    assert zone({"0+120": 50}) == pytest.approx(tail(100.0, 1))  # never on the other arc
+    assert zone({"0+120": 50, "120+240": 100, "90+270": 40}) is None  # beams that were moved
 
 
 def test_runs_leave_the_zero_out() -> None:

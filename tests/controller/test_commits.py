@@ -107,7 +107,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         authoriser=Authoriser("demo/roue-1", (), clock), before_maintenance=None,
         committed_seq=made.journal.head.seq, last_result=None, clock=clock,
     )  # fmt: skip
-    made.sequencer._told = standing.told
+    made.sequencer._told = lambda _fact, decisions: standing.told(decisions)
     thread = JournalThread(made.journal)
     commits = Commits(sequencer=made.sequencer, thread=thread, standing=standing, clock=clock, beat=made.beat)
     outside = Outside(made)

@@ -15,7 +15,7 @@ from controller.clock import Clock
 from controller.results import Told
 from controller.statistics import ALARM_PPM, LOOKS, WARNING_PPM, Statistics
 from rules.decisions import CoupEnded, Status
-from rules.facts import Direction
+from rules.facts import BallDropped, BallLaunched, Direction
 from tests.controller.parts import config
 
 TABLE = config("roulette-francaise")
@@ -206,6 +206,21 @@ def test_a_suspicion_is_told_once_as_an_anomaly() -> None:
     assert [(event.kind, event.code) for event in told] == [("anomaly", "hasard_a_surveiller")]
     assert wheel.levels() == {"1000": "warning"}
     assert wheel.alarms == {}
+
+
+def test_a_ball_that_leaves_the_rim_on_one_side_is_an_alarm_and_a_drop_counts_for_its_own_coup() -> None:
+    wheel, rng = Wheel(), Random(5)
+    for cell in fair(6, 1001):
+        wheel.kept.left_rim(BallLaunched(at_ns=1, source="rim", direction=Direction.CCW))
+        begin, length = rng.choices(((0, 120), (120, 240)), (0.5, 0.5))[0]
+        if rng.random() < 0.9:  # the rim does not always know
+            wheel.kept.left_rim(BallDropped(at_ns=2, source="rim", arc_from_deg=begin, arc_deg=length))
+        wheel.end(cell)
+    assert wheel.kept.report().series["cw/ccw"].looks["1000"].p_ppm["zone"] == 0
+    assert "la bille quitte la galerie d'un côté" in wheel.alarms["statistics:cw/ccw"]
+    arcs = json.loads(wheel.kept.snapshot())["series"]["cw/ccw"]["windows"]["all"]["arcs"]
+    assert 850 < sum(arcs.values()) < 950
+    assert Wheel(wheel.kept.snapshot()).kept.snapshot() == wheel.kept.snapshot()
 
 
 def test_counts_survive_a_restart_at_any_spin() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -169,6 +170,10 @@ def test_a_throw_is_launched_due_and_dropped_in_its_sense(beams: tuple[int, ...]
         assert isinstance(dropped, BallDropped)
         assert table.start_ns < launched.at_ns < due.at_ns < table.drop_ns
         assert dropped.at_ns < table.drop_ns < dropped.until_ns
+        angle = math.degrees(table.thrown.angles[-1]) * sense % 360
+        begin, length = dropped.arc_from_deg or 0, dropped.arc_deg or 0
+        assert {begin, (begin + length) % 360} <= set(beams)
+        assert (angle - begin) % 360 < length
 
 
 def test_until_five_throws_are_learned_the_drop_is_due_three_and_a_half_turns_before_it() -> None:
