@@ -387,6 +387,10 @@ class App:
             sequencer.tell(DeviceLost(at_ns=now_ns, source=CONTROLLER, device=role, why="disabled"))
         for role in self._config.house.draw_devices:
             sequencer.tell(Doubtful(at_ns=now_ns, source=CONTROLLER, device=role, why=NOT_OBSERVED))
+        for alarm in self._standing.alarms.listed():
+            role = alarm.name.removeprefix("device:").removesuffix(":fault")
+            if alarm.name == f"device:{role}:fault" and role not in self._instruments.decoders:
+                self._standing.clear(alarm.name)
         self._floor.mode("maintenance" if self._standing.maintenance else "")
         self._commits.tell()
         if self._standing.last_result is not None:

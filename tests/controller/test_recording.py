@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from controller import replay as module
 from controller.replay import Out, Pipeline, replay
+from hil.devices.slingshot2 import SlingShot2Wheel
 from rules.decisions import (
     AlarmCleared,
     AlarmRaised,
@@ -21,8 +22,10 @@ from rules.decisions import (
     Phase,
     PhaseChanged,
     Settled,
+    Severity,
     Status,
 )
+from rules.facts import Direction
 from tests.recording import SECOND, recording
 
 ROLE = "wheel_sensor"
@@ -104,3 +107,66 @@ def test_a_launch_that_is_lost_before_rien_ne_va_plus_is_launched_again_and_says
     assert said.count("Bille perdue avant « Rien ne va plus » (capteur bloqué) : à relancer") == 5
     assert not [out for out in outs if isinstance(out.decision, CoupEnded)]
     assert [out.decision.phase for out in outs if isinstance(out.decision, PhaseChanged)].count(Phase.LANCE) == 5
+
+
+# --- sessions of a simulated wheel -----------------------------------------------------------------------------------
+
+
+def session(
+    folder: Path, games: Sequence[tuple[int, bool]], typed: Mapping[int, int] | None = None, **house: Any
+) -> Path:
+    """A trace of games (number, is state 5 seen); `typed` is what a croupier types 2 s after the n-th result."""
+    wheel, at_ns, rows = SlingShot2Wheel(start_ns=SECOND), SECOND, []
+    for n, (number, shown) in enumerate(games):
+        end_ns = wheel.game(at_ns, str(number), rotor=("cw", "ccw")[n % 2], shown=shown)
+        if n in (typed or {}):
+            read_ns = (end_ns - 11 * SECOND // 2 if shown else end_ns) + 2 * SECOND
+            entry = {"in": "PocketRead", "source": "console", "at_ns": read_ns, "value": (typed or {})[n]}
+            rows.append((read_ns, entry | {"origin": "person"}))
+        at_ns = end_ns + (0 if shown else SECOND // 2)  # state 2 must be seen before the next game leaves it
+    while wheel.due_ns() <= at_ns + 5 * SECOND:
+        now_ns = wheel.due_ns()
+        wheel.tick(now_ns)
+        if said := wheel.take_output():
+            rows.append((now_ns, {"in": "Bytes", "source": ROLE, "hex": said.hex(), "at_ns": now_ns}))
+    people = [
+        command("attest", 0, what="verification"), command("attest", 0, role="croupier", what="verification"),
+        command("open", 0),
+    ]  # fmt: skip
+    device = {"family": "slingshot2", "path": "/dev/ttyUSB0", "rotor": True}
+    console = {"family": "console", "path": "/dev/ttyACM0"}
+    config = {"house": {**HOUSE, **house}, "devices": {ROLE: device, "console": console}}
+    header = {"v": 1, "game": "roulette_francaise", "config": config}
+    trace = folder / "session.jsonl"
+    ordered = [header, *(row for _, row in sorted([*people, *rows], key=lambda entry: entry[0]))]
+    trace.write_text("".join(json.dumps(row) + "\n" for row in ordered))
+    return trace
+
+
+def ended(trace: Path) -> list[CoupEnded]:
+    return [out.decision for out in replay(trace) if isinstance(out.decision, CoupEnded)]
+
+
+def test_three_hundred_games_give_their_numbers_over_the_wrap_of_the_spin_counter(tmp_path: Path) -> None:
+    games = [(n * 7 % 37, True) for n in range(300)]
+    told = ended(session(tmp_path, games))
+    assert [(e.status, e.recovered) for e in told] == [(Status.VALID, False)] * 300
+    assert [e.outcome["number"] for e in told if e.outcome] == [number for number, _ in games]
+    assert {e.direction for e in told} == {Direction.CW, Direction.CCW}
+
+
+def test_a_number_that_was_missed_is_recovered_marked_and_held(tmp_path: Path) -> None:
+    first, missed = ended(session(tmp_path, [(17, True), (31, False)]))
+    assert (first.status, first.recovered) == (Status.VALID, False)
+    assert (missed.status, missed.recovered) == (Status.HELD, True)
+    assert missed.outcome is not None
+    assert missed.outcome["number"] == 31
+    assert [reason.code for reason in missed.reasons if reason.severity is Severity.HELD] == ["resultat_recupere"]
+
+
+@pytest.mark.parametrize(("typed", "status"), [(31, Status.VALID), (30, Status.HELD)])
+def test_a_second_source_makes_a_recovered_number_good_or_holds_it(tmp_path: Path, typed: int, status: Status) -> None:
+    trace = session(tmp_path, [(17, True), (31, False)], {0: 17, 1: typed}, sources=[ROLE, "console"])
+    first, missed = ended(trace)
+    assert first.status is Status.VALID
+    assert (missed.status, missed.recovered, missed.sources) == (status, True, {ROLE: 31, "console": typed})

@@ -12,6 +12,7 @@ import pytest
 
 from controller import wire
 from controller.clock import Clock
+from controller.config_file import shipped_tables
 from controller.results import Told
 from controller.statistics import ALARM_PPM, LOOKS, WARNING_PPM, Statistics
 from rules.decisions import CoupEnded, Status
@@ -268,10 +269,10 @@ def test_a_look_changes_its_figures_only_and_the_message_keeps_the_contract() ->
     assert msgspec.convert(body, wire.Statistics) == wheel.kept.report()
 
 
-@pytest.mark.parametrize("name", ["roue-de-la-chance", "roulette-americaine", "roulette-anglaise"])
+@pytest.mark.parametrize("name", sorted(shipped_tables()))
 def test_every_wheel_is_counted_by_its_own_cells(name: str) -> None:
-    table = config(name)
-    wheel, size = Wheel(table=table), {"roue-de-la-chance": 52, "roulette-americaine": 38}.get(name, 37)
+    sizes = {"boule": 18, "roue-de-la-chance": 52, "roulette-americaine": 38, "vingt-trois": 27}
+    wheel, size = Wheel(table=config(name)), sizes.get(name, 37)
     wheel.play([Random(n).randrange(size) for n in range(1001)])
     assert wheel.kept.report().series["cw/ccw"].looks["1000"].level == "ok"
     assert len(json.loads(wheel.kept.snapshot())["values"]) == size
