@@ -166,7 +166,7 @@ class Console:
         output, self._output = self._output, b""
         return output
 
-    asks = frozenset({"show", "who"})
+    asks = frozenset({"who"})
 
     def command(self, name: str, args: Mapping[str, object]) -> Asked:
         """`show {text}` puts a text on the keypad (empty clears it), `who` asks the device to say who it is."""

@@ -277,7 +277,10 @@ async def test_a_technician_asks_tests_and_sets_the_wheel() -> None:
         await until(rig, lambda: stuck[0] not in [name for name, *_ in alarms()], "seen and gone")
         wheel.plan(0, state=2)
         await until(rig, lambda: wheel.wheel.state == 2, "a wheel in play")
-        busy = await tool(rig, "selftest", "wheel_sensor", "--operator", "root", code=1)
+        key = str(rig.folder / f"{rig.people['technicien'].name}.key")
+        remote = ["--broker", rig.url, "--base", rig.base, "selftest", "wheel_sensor", "--key", key, "--operator", "x"]
+        code, out, busy = await run_tool(remote)
+        assert (code, out) == (1, "")
         assert "*F BUSY : occupé" in busy
         await proven(rig)
 
