@@ -126,7 +126,7 @@ class PocketRead(Fact):
     """None: the source knows only the cell."""
     cell: int | None = None
     recovered: bool = False
-    """True when the reading itself was missed and reconstructed from a later message."""
+    """True when the reading itself was missed and reconstructed, or what led to it was not seen: another must agree."""
 
 
 # --- dice and shakers ------------------------------------------------------------------------------------------------

@@ -4,9 +4,10 @@
       ▲                │ ▲ break of at most `gap_ms`
       └── longer ──────┘ (it called there: the others wait anew)
 
-A cup that was occupied when the port opened tells nothing until it has been empty: nobody saw that ball come. Two cups
-at once, and a ball that called at cups and then lies in none, are a doubt. A cup that stays occupied while the ball
-calls at others and settles elsewhere is stuck: told once, and left out until it has been empty.
+A ball that called at no other cup was not seen to come: that may as well be a sensor that sticks, so it is told as
+`recovered`, and another source must agree. A cup that was occupied when the port opened tells nothing until it has been
+empty. Two cups at once, and a ball that called at cups and then lies in none, are a doubt. A cup that stays occupied
+while the ball calls at others and settles elsewhere is stuck: told once, and left out until it has been empty.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _PULSE_NS: Final = 5 * MS
 """Nothing that rolls is over a cup for so short a time: a pulse, which disturbs nobody."""
 _THROWN_NS: Final = 3_000 * MS
 """A ball that is back in its cup so soon, and called nowhere else, was not thrown."""
+_ROLLS_NS: Final = 10_000 * MS
+"""A ball that has called at no cup for so long before the one where it lies was not seen to come there."""
 _NONE_NS: Final = 5_000 * MS
 """The ball has called at a cup and for so long is in none."""
 _RECENT: Final = 20
@@ -174,13 +177,13 @@ class Cups:
     def health(self) -> dict[str, int | str | None]:
         """Counters; `cell` is the cup that was read, while the ball lies there."""
         stuck = ", ".join(f"{self._role}.{cell}" for cell in sorted(self._stuck))
+        advice = f"Cuvette toujours occupée : vider et nettoyer {stuck}, ou réparer le capteur." if stuck else None
         return {
             **self._counts,
             "cell": self._read,
             "stuck": stuck or None,
-            "advice": f"Cuvette toujours occupée : vider et nettoyer {stuck}, ou réparer le capteur."
-            if stuck
-            else None,
+            "advice": advice,
+            "fault": advice,
             "lost": self._why or self._port_why or None,
             "last_fact_ns": self._fact_ns,
         }
@@ -248,6 +251,7 @@ class Cups:
         if known:  # the ball leaves its rest, by hand or not
             self._rest = (cell, left, cell == self._read)
             self._read = None if cell == self._read else self._read
+        if known or left - since >= self._occupied_ns:
             self._called.clear()
         else:
             self._called[cell] = left
@@ -274,10 +278,11 @@ class Cups:
     def _alone(self, at_ns: int, facts: list[Fact]) -> None:
         """One cup, and no other, for long enough."""
         (cell,) = self._candidates()
+        came = any(self._since[cell] - left <= _ROLLS_NS for left in self._called.values())
         self._read = cell
         self._called.clear()
         self._counts["readings"] += 1
-        facts.append(PocketRead(at_ns=at_ns, source=self._role, value=None, cell=cell))
+        facts.append(PocketRead(at_ns=at_ns, source=self._role, value=None, cell=cell, recovered=not came))
 
     def _two(self, at_ns: int, facts: list[Fact]) -> None:
         """Two cups for long enough: the older one is stuck where the ball called at two others meanwhile."""
