@@ -31,6 +31,8 @@ class Read(NamedTuple):
     right: bool
     wrong: bool
     after_s: float
+    unseen: bool
+    """Told, but nobody saw the ball come: another source must agree."""
 
 
 def evening(job: tuple[int, int, int]) -> list[Read]:
@@ -63,7 +65,13 @@ def _watched(level: str, cells: int, throws: Sequence[tuple[list[Visit], float]]
         told = [fact for fact in facts if isinstance(fact, PocketRead)]
         right = {fact.cell for fact in told} == {visits[-1].cell}
         after_s = (told[0].at_ns - start) / SECOND - settled_s if right else 0.0
-        yield Read(level, right, bool({fact.cell for fact in told} - {visits[-1].cell}), after_s)
+        yield Read(
+            level,
+            right,
+            bool({fact.cell for fact in told} - {visits[-1].cell}),
+            after_s,
+            told[0].recovered if right else False,
+        )
         lies = Visit(-1.0, 2.0, visits[-1].cell)
 
 
@@ -113,6 +121,12 @@ def cup(n: int, seed: int, workers: int) -> tuple[Figure, ...]:
         figures += [
             Figure(what="told at the earliest after the rest", value=min(after), unit="s", aim=bounds[0], how=among),
             Figure(what="told at the latest after the rest", value=max(after), unit="s", aim=bounds[1], how=among),
+            Figure(
+                what="told for a second source to confirm",
+                value=100 * sum(read.unseen for read in these) / len(these),
+                unit="%",
+                how=f"the ball called nowhere before, {among}",
+            ),
         ]
     return tuple(figures)
 
