@@ -69,14 +69,11 @@ class Pulses:
 
     def due_ns(self) -> int | None:
         """When the next pulse is certain."""
-        return min(
-            (
-                fall + self._merge_ns
-                for up, rise, fall in zip(self._up, self._rise, self._fall, strict=True)
-                if rise is not None and not up
-            ),
-            default=None,
-        )
+        due = None
+        for n, fall in enumerate(self._fall):
+            if self._rise[n] is not None and not self._up[n] and (due is None or fall + self._merge_ns < due):
+                due = fall + self._merge_ns
+        return due
 
     def take(self, now_ns: int) -> list[Pulse]:
         """Pulses that are certain by now, in the order in which they became so."""

@@ -236,6 +236,11 @@ CAUSES: Final[dict[str, str]] = {
     "silence": "muet",
     "unplugged": "débranché",
     "wrong_device": "un autre appareil est branché",
+    # --- beams and marks ---
+    "blocked_beam": "un faisceau est masqué",
+    "dead_beam": "un faisceau ne voit plus rien",
+    "index_missing": "l'index du cylindre n'est plus vu",
+    "marks_missing": "les repères des cases ne sont plus vus",
     # --- results that do not look like chance ---
     "distance": "un coup dépend du précédent",
     "pockets": "cases inégales",
@@ -244,6 +249,7 @@ CAUSES: Final[dict[str, str]] = {
     "values": "résultats inégaux",
     "zone": "la bille quitte la galerie d'un côté",
     # --- a ball lost ---
+    "gone_at_speed": "bille reprise ou sortie en pleine course",
     "launch_failed": "lancement manqué",
     "new_game": "nouvelle partie sans numéro",
     "not_detected": "bille non détectée",
@@ -252,6 +258,7 @@ CAUSES: Final[dict[str, str]] = {
     "number_unreadable": "numéro illisible",
     "sensor_stuck": "capteur bloqué",
     "table_closed": "cylindre fermé",
+    "weak_throw": "moins de trois tours",
     "wheel_restarted": "cylindre redémarré",
     "with_the_rotor": "bille dans le sens du cylindre",
 }

@@ -221,6 +221,9 @@ class Rim:
                 self._lost_told = self._due_told = False
                 self._told = 0
         self._seen_ns = None
+        if ball.last_beam in self._track.dark:
+            self._track.dark.remove(ball.last_beam)
+            self._brightened(at_ns, facts)
         sense = ball.sense
         if sense and sense != self._told:
             self._launched(sense, facts)
@@ -231,9 +234,6 @@ class Rim:
         elif not sense and not self._senseless and self._bright > 1 and ball.travelled > 4 * TURN:
             self._senseless = True
             facts.append(self._doubt(at_ns, "sense_unknown"))
-        if ball.last_beam in self._track.dark:
-            self._track.dark.remove(ball.last_beam)
-            self._brightened(at_ns, facts)
         self._gone_ns, self._drops = self._track.silence()
         self._fire_ns = self._when_due()
 

@@ -8,9 +8,12 @@ from random import Random
 from typing import Any
 
 from hil.apparatus.base import Apparatus, Drawn, Levels, on_the_clock
+from hil.devices import rim, rotor_head
 from hil.devices.encoder import SECOND
 from hil.devices.lines import Pulse
-from hil.devices.rim import LEVELS, Rim
+from hil.devices.rim import Rim
+from hil.devices.rotor_head import RotorHead
+from hil.physics.basin import Visit
 from hil.physics.motion import TURN, move_by_hand
 from hil.physics.roulette import Rotor, Throw, throw_ball
 from hil.scenario import ScenarioError
@@ -22,7 +25,7 @@ READY_AFTER_S = 2.0
 
 
 class Cylinder(Apparatus):
-    """`throw`, `hand`; an encoder on the rotor, beams on the rim, an in-wheel sensor that gets cues."""
+    """`throw`, `hand`; an encoder and a head on the rotor, beams on the rim, an in-wheel sensor that gets cues."""
 
     what = "cylinder"
 
@@ -32,10 +35,16 @@ class Cylinder(Apparatus):
         self.pockets: tuple[int | str, ...] = tuple(table["options"]["cylindre"])
         """Numbers, clockwise from the index mark."""
         self.rim: Rim | None = None
+        self.head: RotorHead | None = None
+        clockwise, pockets = self.sense("cw"), len(self.pockets)
         for role, device in table["devices"].items():
             if device["family"] == "rim":
-                beams, clockwise = device.get("beams_deg", (0, 120)), self.sense("cw")
-                self.rim = Rim(role, beams, faults=LEVELS[noise], seed=seed, clockwise=clockwise)
+                beams = device.get("beams_deg", (0, 120))
+                self.rim = Rim(role, beams, faults=rim.LEVELS[noise], seed=seed, clockwise=clockwise)
+            if device["family"] == "rotor_head":
+                self.head = RotorHead(role, pockets, faults=rotor_head.LEVELS[noise], seed=seed, clockwise=clockwise)
+        self.lying: int | None = None
+        """The cell in which the ball lies."""
         self._ball: tuple[Throw, float, float] | None = None
         """The throw of the present play, when it leaves the hand, and how long until a hand takes it back."""
         self.kinds |= {"throw": self.throw, "hand": self.by_hand}
@@ -69,11 +78,12 @@ class Cylinder(Apparatus):
         return self.sensed(drawn, start_ns)
 
     def levels(self) -> dict[str, Levels]:
-        """Of the encoder and the beams."""
-        return super().levels() | ({self.rim.role: self.rim.levels()} if self.rim else {})
+        """Of the encoder, the beams and the head."""
+        levels = super().levels() | ({self.rim.role: self.rim.levels()} if self.rim else {})
+        return levels | ({self.head.role: self.head.levels_at(self.angle, self.lying)} if self.head else {})
 
     def sensed(self, drawn: Drawn, start_ns: int) -> dict[str, list[Pulse]]:
-        """By the encoder and the beams."""
+        """By the encoder, the beams and the head."""
         seen = super().sensed(drawn, start_ns)
         ball, self._ball = self._ball, None
         if self.rim:
@@ -81,7 +91,28 @@ class Cylinder(Apparatus):
             if ball is not None:
                 throw, thrown_s, taken_s = ball
                 seen[self.rim.role] = self.rim.play(throw, on_the_clock(start_ns, thrown_s), taken_s=taken_s)
+        if self.head:
+            seen[self.head.role] = self.head.play(drawn.motion, start_ns, drawn.visits)
         return seen
+
+    def nothing(self, how: Mapping[str, Any]) -> Drawn:
+        """The ball stays where it lies."""
+        drawn = super().nothing(how)
+        drawn.visits = [] if self.lying is None else [Visit(-1.0, math.inf, self.lying)]
+        return drawn
+
+    def falls(self, drawn: Drawn, throw: Throw, cell: int, thrown_s: float, taken_s: float) -> None:
+        """The ball leaves its cell to be thrown, hops from cell to cell when it has dropped, and comes to rest."""
+        taken_s += thrown_s
+        visits = [visit._replace(ends=thrown_s - 0.5) for visit in drawn.visits]
+        time, rests = thrown_s + throw.on_rotor_s, thrown_s + throw.settled_s
+        while time < rests:
+            leaves = min(rests, time + self.rng.uniform(0.15, 0.5))
+            visits.append(Visit(time, leaves, self.rng.randrange(len(self.pockets))))
+            time = leaves
+        visits.append(Visit(rests, math.inf, cell))
+        drawn.visits = [visit._replace(ends=min(visit.ends, taken_s)) for visit in visits if visit.begins < taken_s]
+        self.lying = cell if taken_s == math.inf else None
 
     def by_hand(self, how: Mapping[str, Any]) -> Drawn:
         """The rotor held all the way."""
@@ -123,6 +154,8 @@ class Cylinder(Apparatus):
         if number not in self.pockets:
             raise ScenarioError(f"throw.number {number!r}: this cylinder has no such pocket")
         drawn.number = number
+        if self.head:
+            self.falls(drawn, throw, self.pockets.index(number), thrown, ends)
         drawn.cues += _as_sensed(how, moments, number, with_rotor=with_rotor)
         if ends < math.inf:
             drawn.cues.append((thrown + ends, {"what": "lifted"}))

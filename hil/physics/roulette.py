@@ -190,14 +190,14 @@ class Rotor:
         """Somebody holds the rotor and lets it rest at this angle."""
         self.angle, self.speed = angle, 0.0
 
-    def coast(self, motion: Motion, time: float, until: float) -> None:
-        """Run down freely from `time` to `until`; it may come to rest."""
+    def coast(self, motion: Motion, time: float, until: float, *, step: float = 0.01) -> None:
+        """Run down freely from `time` to `until`, a knot every `step` seconds; it may come to rest."""
         terminal = self.drag / self.viscous
         start, speed, sense = self.angle, abs(self.speed), math.copysign(1.0, self.speed)
         rests = math.log1p(speed / terminal) / self.viscous
         span = until - time
-        for n in range(1, max(1, math.ceil(span / 0.01)) + 1):
-            passed = min(span, n * 0.01)
+        for n in range(1, max(1, math.ceil(span / step)) + 1):
+            passed = min(span, n * step)
             free = min(passed, rests)
             gone = (speed + terminal) * -math.expm1(-self.viscous * free) / self.viscous - terminal * free
             self.angle = start + sense * gone

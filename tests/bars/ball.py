@@ -7,6 +7,7 @@ out. Throws are simulated once for each arrangement of beams and noise, and aske
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Sequence
 from random import Random
 from typing import NamedTuple
@@ -14,12 +15,18 @@ from typing import NamedTuple
 from drivers.base import Edge
 from drivers.rim.decoder import Rim as Decoder
 from drivers.rim.options import Options
+from drivers.rotor_head.decoder import Options as HeadOptions
+from drivers.rotor_head.decoder import RotorHead as HeadDecoder
 from hil.devices.lines import Pulse
 from hil.devices.rim import LEVELS, Rim
-from hil.physics.roulette import RimModel, Throw, throw_ball
-from rules.facts import BallDropped, BallLaunched, BallLost, Direction, DropDue, Fact
+from hil.devices.rotor_head import LEVELS as HEAD_LEVELS
+from hil.devices.rotor_head import RotorHead
+from hil.physics.basin import Visit
+from hil.physics.motion import TURN, Motion
+from hil.physics.roulette import RimModel, Rotor, Throw, throw_ball
+from rules.facts import BallDropped, BallLaunched, BallLost, Direction, Doubtful, DropDue, Fact, PocketRead
 from tests.bars import Bar, spread
-from tests.bench.figures import Figure
+from tests.bench.figures import Figure, percentile
 
 SECOND = 1_000_000_000
 FIRST = 10
@@ -198,7 +205,7 @@ def drop(n: int, seed: int, workers: int) -> tuple[Figure, ...]:
         figures += [
             Figure(
                 what="99 % of drops seen within",
-                value=after[len(after) * 99 // 100],
+                value=percentile(after, 0.99),
                 unit="s",
                 aim=f"<= {aim}",
                 how=how,
@@ -218,11 +225,71 @@ def noisy(n: int, seed: int, workers: int) -> tuple[Figure, ...]:
     )
 
 
+def pocket(n: int, seed: int, workers: int) -> tuple[Figure, ...]:
+    """Half of the readings as a head should be, half of them as a bad one."""
+    figures = []
+    for noise in ("L0", "L3"):
+        jobs = [(f"{seed} {noise} {start}", noise, min(EVENING, n // 2 - start)) for start in range(0, n // 2, EVENING)]
+        told = [one for part in spread(readings, jobs, workers) for one in part]
+        count = len(told)
+        took = sorted(one.seconds for one in told if one.seconds is not None)
+        figures += [
+            _share(f"pocket wrong at {noise}", sum(one.wrong for one in told), count, "<= 0"),
+            _share(f"undecided within 20 s at {noise}: to people", sum(one.undecided for one in told), count, "<= 2.5"),
+            Figure(
+                what="read after the ball lies", value=percentile(took, 0.5), unit="s", how=f"half of them, {noise}"
+            ),
+        ]
+    return tuple(figures)
+
+
+class Reading(NamedTuple):
+    """One ball that came to rest, and what the head made of it."""
+
+    wrong: bool
+    undecided: bool
+    seconds: float | None
+
+
+def readings(job: tuple[str, str, int]) -> list[Reading]:
+    """Balls of one head: rotors of both senses, 15 to 40 turns a minute; each hops about before it lies."""
+    seed, noise, count = job
+    rng = Random(f"readings {seed}")
+    pockets = rng.choice((37, 38))
+    head = RotorHead("head", pockets, faults=HEAD_LEVELS[noise], seed=seed)
+    told = []
+    for _ in range(count):
+        rotor, motion, cell = Rotor(angle=rng.uniform(0, TURN)), Motion(), rng.randrange(pockets)
+        rotor.speed = rng.choice((1, -1)) * rng.uniform(15, 40) * TURN / 60
+        motion.add(0.0, rotor.angle)
+        rotor.coast(motion, 0.0, 30.0, step=0.1)
+        throw = throw_ball(5.0, 1, rng)
+        time, rests = 1.0, 1.0 + throw.settled_s - throw.on_rotor_s
+        visits = []
+        while time < rests:
+            leaves = min(rests, time + rng.uniform(0.15, 0.5))
+            visits.append(Visit(time, leaves, rng.randrange(pockets)))
+            time = leaves
+        visits.append(Visit(rests, math.inf, cell))
+        decoder = HeadDecoder("head", HeadOptions(pockets=pockets))
+        facts = decoder.feed(edges(head.play(motion, SECOND, visits))) + decoder.tick(99 * SECOND)
+        cells = [fact for fact in facts if isinstance(fact, PocketRead)]
+        told.append(
+            Reading(
+                wrong=any(fact.cell != cell for fact in cells),
+                undecided=not cells or any(isinstance(fact, Doubtful) for fact in facts),
+                seconds=cells[0].at_ns / SECOND - 1 - rests if cells else None,
+            )
+        )
+    return told
+
+
 BARS = (
     Bar(id="R1", text="rien ne va plus is due before the drop, two beams, 10 throws learned", n=3000, measure=rnvp),
     Bar(id="R2", text="the lead is 4.5 s", n=3000, measure=lead),
     Bar(id="R3", text="a throw of less than 3 turns is due and lost, never silent", n=100, measure=weak),
     Bar(id="R4", text="the sense of the ball, two beams 60 to 120 degrees apart", n=3000, measure=sense),
     Bar(id="R5", text="the drop is seen, two beams and four", n=3000, measure=drop),
+    Bar(id="R6", text="the pocket: two equal turns, or left to people", n=3000, measure=pocket),
     Bar(id="R7", text="2 % missed, 5 % split, 0.1/s false: R1, and hardly early", n=3000, measure=noisy),
 )
