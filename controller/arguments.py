@@ -63,11 +63,11 @@ class StakeArgs(Message, kw_only=True, frozen=True):
 
 
 class ChoiceArgs(Message, kw_only=True, frozen=True):
-    """`choice`: what a player decided about a stake or an offer."""
+    """`choice`: what a player decided about a stake, an offer, or the value of his chips of a colour (cents)."""
 
     player: Word
     what: Word
-    value: Word
+    value: Value
     tableau: int | UnsetType = UNSET
 
 

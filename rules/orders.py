@@ -53,7 +53,7 @@ def told_by(command: Commanded) -> Fact | None:
                     source="command",
                     player=word("player"),
                     what=word("what"),
-                    value=word("value"),
+                    value=str(number("value")) if isinstance(args["value"], int) else word("value"),
                     tableau=number("tableau", 1),
                 )
             case "confirm" if "value" not in args:

@@ -210,6 +210,8 @@ def to_change(desk: Desk, series: Series) -> None:
 
 def tell_gains(desk: Desk, settlement: Settlement) -> None:
     """Before he is paid, each winner's gains are announced in detail, in the order of payment, in his own chips."""
+    if law_of(desk) is None:
+        return
     lines = {line.id: line for line in settlement.lines}
     winners: dict[str, list[str]] = {}
     for name in (name for group in settlement.order for name in group):

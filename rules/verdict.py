@@ -264,8 +264,7 @@ def settle(desk: Desk) -> None:
     assert outcome is not None
     before = desk.state.stakes
     settlement = desk.game.settle(before, outcome, coup, desk.house.options)
-    if series.law_of(desk) is not None:
-        series.tell_gains(desk, settlement)
+    series.tell_gains(desk, settlement)
     tableau_of = {stake.id: stake.tableau for stake in before}
     for tableau in range(1, desk.house.tableaux + 1):
         lines = tuple(entry for entry in settlement.lines if entry.tableau == tableau)
@@ -384,6 +383,7 @@ def pay_alone(desk: Desk, stake: Stake, doubt: Doubt) -> None:
     assert doubt.outcome is not None, "a doubt outlives its coup only with its outcome"
     coup: Coup = desk.game.coup(no=doubt.coup, last=doubt.last)
     settlement = desk.game.settle((stake,), doubt.outcome, coup, desk.house.options)
+    series.tell_gains(desk, settlement)
     desk.say(
         Settled(
             coup=doubt.coup,

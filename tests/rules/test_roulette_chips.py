@@ -11,7 +11,7 @@ from rules.facts import Origin
 from rules.games.roulette.variants import AmericaineOptions, AnglaiseOptions
 from rules.series import markers
 from tests.rules.playbook import CCW, CW
-from tests.rules.wheels import PERSON, Wheel, americaine, anglaise, faits, francaise, lying, played
+from tests.rules.wheels import PERSON, Wheel, americaine, anglaise, doubtful, faits, francaise, lying, played
 
 MINIMUM = 500
 BOTH = pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_r_ra_02_r_an_02_as_many_colours_as_the_table_has_boxes() -> None:
         assert len(options().couleurs) == most
         with pytest.raises(ValueError, match="couleurs: 11 series"):
             options(couleurs=names)
-    with pytest.raises(ValueError, match="couleurs: 6 series; allowed: 7, 8"):
+    with pytest.raises(ValueError, match="couleurs: 6 series; 7 to 8"):
         AnglaiseOptions(couleurs=names[:6])
     for wrong in ("", "valeur", "plaque_vingt", "c1", "a/b"):
         with pytest.raises(ValueError, match="must name each colour once"):
@@ -150,7 +150,9 @@ def test_series_are_given_at_an_open_table_only() -> None:
     assert game.one(Refused).code == "table_fermee"
     game.command("attest", what="series", role="chef")
     game.command("open")
-    game.command("choice", player="J1", what="bleu", value="1000", role="croupier")
+    game.command("choice", player="J1", what="bleu", value=True, role="croupier")
+    assert game.one(Refused).code == "commande_impossible"
+    game.command("choice", player="J1", what="bleu", value=1000, role="croupier")
     assert game.codes() == ["serie_attribuee"]
 
 
@@ -380,6 +382,15 @@ def test_r_ra_27_29_gains_are_announced_in_detail_player_by_player_in_his_own_ch
         "J1 gagne : colonne 2-35 1000 centimes, cheval 17-20 25500 centimes, plein 17 17500 centimes",
         "J2 gagne : noir 3000 centimes (3 jetons bleu), plein 17 35000 centimes (35 jetons bleu)",
     ]
+
+
+def test_r_ra_27_a_doubtful_stake_that_counts_after_all_is_announced_too() -> None:
+    game = faits(americaine())
+    name = doubtful(game, "plein:17", 500)
+    game.chance(17)
+    assert not game.said("gains")
+    game.command("resolve", role="chef", **{"stake": name, "as": "accepted"})
+    assert [e.text for e in game.told(Announce)] == ["J2 gagne : plein 17 17500 centimes"]
 
 
 def test_r_an_31_half_a_cent_is_told_as_it_is() -> None:

@@ -7,7 +7,7 @@ text does not give (spec §10), as are the names of the colours.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -67,10 +67,10 @@ def checked_cylinder(cylinder: tuple[Pocket, ...], zeros: tuple[Pocket, ...]) ->
         raise ValueError(f"cylindre: {zeros[0]} and {zeros[-1]} must be diametrically opposite")
 
 
-def checked_colours(colours: tuple[str, ...], allowed: Collection[int]) -> None:
-    """Raise ValueError unless there is an allowed number of different colours (R-RA-02, R-AN-02, R-AN-03)."""
-    if len(colours) not in allowed:
-        raise ValueError(f"couleurs: {len(colours)} series; allowed: {', '.join(map(str, allowed))}")
+def checked_colours(colours: tuple[str, ...], least: int, most: int) -> None:
+    """Raise ValueError unless there are so many different colours (R-RA-02, R-AN-02, R-AN-03)."""
+    if not least <= len(colours) <= most:
+        raise ValueError(f"couleurs: {len(colours)} series; {least} to {most}")
     if len(set(colours)) != len(colours) or {"", VALUE, PLAQUE} & set(colours) or any("/" in c for c in colours):
         raise ValueError(f"couleurs: {list(colours)} must name each colour once, none {VALUE} or {PLAQUE}, without /")
 
@@ -108,7 +108,7 @@ class AmericaineOptions:
 
     def __post_init__(self) -> None:
         checked_cylinder(self.cylindre, (0, "00"))
-        checked_colours(self.couleurs, range(1, BOXES + 1))
+        checked_colours(self.couleurs, 1, BOXES)
         if self.regle_pieces_egales not in ("bloquer", "signaler"):
             raise ValueError(f"regle_pieces_egales: {self.regle_pieces_egales!r} is not one of bloquer, signaler")
 
@@ -140,9 +140,9 @@ class AnglaiseOptions:
 
     def __post_init__(self) -> None:
         checked_cylinder(self.cylindre, (0,))
-        checked_colours(self.couleurs, (7, 8))
+        checked_colours(self.couleurs, 7, 8)
         if self.couleur_additionnelle:
-            checked_colours((*self.couleurs, self.couleur_additionnelle), (8, 9))
+            checked_colours((*self.couleurs, self.couleur_additionnelle), 8, 9)
 
     @property
     def series(self) -> SeriesLaw:
