@@ -89,6 +89,8 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
     "cell": st.sampled_from([None, -1, 0, 51]),
     "or_cell": st.sampled_from([None, 3]),
     "drop_at_ns": st.integers(0, 10**10),
+    "arc_from_deg": st.sampled_from([None, 0, 359]),
+    "arc_deg": st.sampled_from([0, 90]),
     "values": st.just((1, 2, 3)),
     "flat": st.booleans(),
     "wall": st.booleans(),
