@@ -67,8 +67,7 @@ def show() -> int:
     """List the scenarios."""
     for path in all_scenarios():
         scenario = load(path)
-        live = "  (live only)" if scenario.live else ""
-        print(f"{scenario.name:<32} {scenario.table:<20} {scenario.title}{live}", flush=True)
+        print(f"{scenario.name:<32} {scenario.table:<20} {scenario.title}{scenario.marks}", flush=True)
         if scenario.law:
             print(f"{'':<32} {', '.join(scenario.law)}")
     return 0
@@ -78,7 +77,8 @@ def play(path: Path, *, live: bool) -> Outcome:
     """Play one scenario and say what held."""
     scenario = load(path)
     outcome = asyncio.run(play_live(scenario) if live or scenario.live else run_virtual(scenario))
-    print(f"{'ok  ' if outcome.held else 'FAIL'} {scenario.name} ({outcome.how}, {outcome.decisions} decisions)")
+    held = "ok  " if outcome.held else "FAIL"
+    print(f"{held} {scenario.name} ({outcome.how}, {outcome.decisions} decisions){scenario.marks}")
     for line in outcome.wrong:
         print(f"     {line}")
     return outcome

@@ -6,7 +6,7 @@
     law = ["R-RC-07"]                   the requirements it is about
     table = "roue-de-la-chance"         a file of config/tables
     seed = 7                            everything random comes from here
-    noise = "L0"                        sensor faults, hil.devices.encoder.LEVELS
+    noise = "L0"                        faults of every sensor on lines: clean, L0 to L4 (LEVELS in hil/devices)
     live = true                         only the live rig can play it (it kills programs)
     demo = true                         this is what `./dev demo` plays on its table, over and over
     [house] [options] [devices]         overrides of the table's config; an empty device is not there
@@ -291,6 +291,12 @@ class Scenario:
     overrides: Mapping[str, Mapping[str, Any]]
     opening: Mapping[str, Any]
     plays: tuple[Play, ...]
+
+    @property
+    def marks(self) -> str:
+        """What sets it apart, for lists of scenarios."""
+        marks = [f"noise {self.noise}" if self.noise != "L0" else "", "live only" if self.live else ""]
+        return "".join(f"  ({mark})" for mark in marks if mark)
 
     @property
     def expected(self) -> Path:
