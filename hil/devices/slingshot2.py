@@ -19,6 +19,8 @@ ANSWER_NS: Final = 100 * MS
 """A recorded wheel answers a command this long after it."""
 SELFTEST_NS: Final = 60_000 * MS
 VERSION: Final = "2.50"
+BONUS: Final = {3: (1, 2), 4: (3, 6), 5: (4, 5)}
+"""Which bonus numbers are told when a state begins."""
 
 
 def status_line(*, state: int, spins: int, last: str, flags: int, rpm10: int, rotor: str) -> bytes:
@@ -60,6 +62,8 @@ class SlingShot2Wheel:
         self.bare = bare
         """Send the winning number on a line of its own (mode bit 16 switches it off)."""
         self.mode = mode
+        self.licence_days = 90
+        """Of the bonus numbers; 999 = expired."""
         self.parameters = {"h": "60", "s": "14.0 17.5", "t": "2920", "r": "28000 32000", "g": "0"}
         self.selftest, self.selftest_ns = 0, SELFTEST_NS
         """What the next self-test will find, and how long it takes."""
@@ -159,6 +163,9 @@ class SlingShot2Wheel:
                 setattr(self.wheel, name, value)
         if before == 5 and self.wheel.state in (1, 2):
             self._step()
+        if before != self.wheel.state and self.mode & 32768:
+            for k in BONUS.get(self.wheel.state, ()):
+                self._output += b"*Y;%d;%03d;%02d\r\n" % (k, self._rng.randrange(256), self.licence_days)
         if before != 5 and self.wheel.state == 5 and self.bare and not self.mode & 16:
             self._output += number_line(self.wheel.last)
 

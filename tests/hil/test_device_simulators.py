@@ -65,6 +65,26 @@ def test_simulated_wheel_answers_the_commands_of_the_document(state: int, found:
     assert rows[at].raw in wheel.take_output()
 
 
+def test_bonus_numbers_are_no_results_and_tell_when_their_licence_is_over() -> None:
+    told = {}
+    for mode, days in ((1159, 90), (1159 | 32768, 90), (1159 | 32768, 999)):
+        wheel, decoder = SlingShot2Wheel(mode=mode), SlingShot2("wheel_sensor", WheelOptions())
+        wheel.licence_days = days
+        end_ns = wheel.game(wheel.game(0, "17"), "4")
+        facts, bonus = [], 0
+        while wheel.due_ns() < end_ns:
+            now_ns = wheel.due_ns()
+            wheel.tick(now_ns)
+            said = wheel.take_output()
+            bonus += said.count(b"*Y;")
+            facts += decoder.feed(said, now_ns)
+        assert [fact.value for fact in facts if isinstance(fact, PocketRead)] == [17, 4]
+        told[mode, days] = (facts, bonus, "licence" in str(decoder.health()["fault"]))
+    assert [bonus for _, bonus, _ in told.values()] == [0, 12, 12]
+    assert [expired for *_, expired in told.values()] == [False, False, True]
+    assert len({str(facts) for facts, *_ in told.values()}) == 1
+
+
 @pytest.mark.parametrize("example", [e for e in examples("console") if e.direction == "<"], ids=lambda e: e.meaning)
 def test_simulated_keypad_speaks_the_examples(example: Example) -> None:
     body = example.meaning.strip("`")[1:-5]
