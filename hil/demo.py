@@ -168,7 +168,7 @@ def told(heard: Heard) -> str:
 
 def _result(body: Mapping[str, Any]) -> str:
     outcome = body["outcome"] or {}
-    won = outcome.get("colour", outcome.get("number", "-"))
+    won = " ".join(str(outcome[key]) for key in ("number", "colour") if key in outcome) or "-"
     turns = f", {body['travel_counts'] / body['per_turn']:.2f} tours" if body.get("per_turn") else ""
     why = "".join(f"; {reason['code']}" for reason in body["reasons"])
     return f"RESULTAT     no {body['result_no']} coup {body['coup']}: {body['status']} {won}{turns}{why}"

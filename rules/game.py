@@ -366,7 +366,7 @@ class Game:
         said = self.read(fact.value, options)
         if at is None:
             return said
-        same = at.get("number") == fact.value if said is None else self.value(said) == self.value(at)
+        same = str(at.get("number")) == str(fact.value) if said is None else self.value(said) == self.value(at)
         return at if same else said
 
 

@@ -314,11 +314,12 @@ EIGHT: dict[int | None, Any] = {place: {"number": place + 1, "cell": place} for 
         (3, 2, {"number": 3, "cell": 2}),  # the cell tells more
         (3, 1, {"number": 3}),  # and nothing where it says another number
         (7, 6, {"number": 7, "cell": 6}),  # a number that leaves it open
+        ("7", 6, {"number": 7, "cell": 6}),  # as it is typed
         (7, 2, None),
         (8, 9, None),
     ],
 )
-def test_what_a_reading_means(value: int | None, cell: int | None, meant: Any) -> None:
+def test_what_a_reading_means(value: int | str | None, cell: int | None, meant: Any) -> None:
     game = replace(
         TOY,
         read=lambda given, options: {"number": given} if given in (1, 2, 3, 4) else None,
