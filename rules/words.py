@@ -217,6 +217,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "sens_memorise": "Sens de la manœuvre mémorisé, aucun coup ne l'attend",
     "lancer_memorise": "Bille lancée avant la fin du coup : retenue pour le coup suivant",
     "minuterie_sans_objet": "Minuterie déjà sans objet",
+    "couleur_a_preciser": "Ce numéro a des cases des deux couleurs : donner sa case, ou numéro et couleur (7-rouge)",
     "lecture_impossible": "Ce jeu ne connaît pas ce résultat",
     "resultat_confirme": "La source confirme le résultat",
     "hors_tirage": "Aucun tirage n'en dépend",
