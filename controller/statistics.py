@@ -12,10 +12,11 @@ What is counted is part of the journal's state, as text: it is committed with th
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+import msgspec
 
 from controller import wire
 from controller.chance import Spin, Tally, Wheel
@@ -37,30 +38,32 @@ WARNING_PPM: Final = 10_000
 ALARM_PPM: Final = 1_000
 
 Level = Literal["ok", "warning", "alarm"]
+LEVELS: Final = ("ok", "warning", "alarm")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Series:
-    """What was counted of one sense of rotor and ball."""
+    """What was counted of one sense of rotor and ball, and the last look at each window."""
 
     windows: dict[str, Tally]
-    looks: dict[str, dict[str, int]] = field(default_factory=dict)
-    """The last look at each window: `spins`, and the chance of each test in millionths, corrected."""
+    looks: dict[str, wire.Look] = field(default_factory=dict)
 
     def level(self) -> Level:
         """The worst of the last looks."""
-        return max((level(look) for look in self.looks.values()), key=("ok", "warning", "alarm").index, default="ok")
+        return _worst(look.level for look in self.looks.values())
 
 
-def level(look: dict[str, int]) -> Level:
-    """What a look says."""
-    least = min(chances(look).values(), default=MILLION)
-    return "alarm" if least < ALARM_PPM else "warning" if least < WARNING_PPM else "ok"
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """Everything that is kept."""
 
-
-def chances(look: dict[str, int]) -> dict[str, int]:
-    """The tests of a look."""
-    return {test: ppm for test, ppm in look.items() if test != "spins"}
+    wheel: str
+    values: tuple[str, ...]
+    """Of its cells, in their order."""
+    since: str | None = None
+    waiting: tuple[tuple[int, int, int], str, Spin] | None = None
+    """The last coup (seance, partie, coup), its series, and what it will add."""
+    series: dict[str, Series] = field(default_factory=dict)
 
 
 class Statistics:
@@ -81,18 +84,13 @@ class Statistics:
         """`kept` is a `snapshot` out of the journal, empty before the first."""
         self._game, self._wheel, self._serial = game, Wheel.of(game, options), serial
         self._alarm, self._clear, self._note, self._clock = alarm, clear, note, clock
-        self._series: dict[str, Series] = {}
-        self._waiting: tuple[list[int], str, Spin] | None = None
         self._arc: tuple[int, int] | None = None
-        self._since: str | None = None
+        self._counts = msgspec.json.decode(kept, type=Counts) if kept else self._none()
         self._text = kept
-        body = json.loads(kept) if kept else {"since": None, "waiting": None, "series": {}, **self._names()}
-        self._other = any(body[name] != value for name, value in self._names().items())
-        self._restore(body)
 
     def begin(self) -> None:
         """At the start: another wheel than the journal knows is journalled with the last counts of that one."""
-        if self._other:
+        if (self._counts.wheel, self._counts.values) != (self._serial, self._wheel.values):
             self.reset("wheel")
 
     def left_rim(self, fact: BallLaunched | BallDropped) -> None:
@@ -105,58 +103,50 @@ class Statistics:
 
     def ended(self, ended: CoupEnded, ball: Direction | None, *, maintenance: bool) -> None:
         """A coup has its status, or another one: it counts once the next coup can no longer change it."""
-        coup = [ended.seance, ended.partie, ended.coup]
+        coup = (ended.seance, ended.partie, ended.coup)
         if maintenance:
             return
-        if self._waiting is not None and self._waiting[0] != coup:
-            self._count(*self._waiting[1:])
-        self._waiting, self._text = None, ""
+        if self._counts.waiting is not None and self._counts.waiting[0] != coup:
+            self._count(*self._counts.waiting[1:])
+        self._counts.waiting, self._text = None, ""
         if ended.status is Status.VALID and ended.manual is None and ended.outcome is not None:
             key = "/".join(sense for sense in (ended.direction, ball) if sense is not None) or "any"
-            self._waiting = (coup, key, self._wheel.spin(self._game, ended.outcome, self._arc))
+            self._counts.waiting = (coup, key, self._wheel.spin(self._game, ended.outcome, self._arc))
         self._arc = None
 
     def reset(self, why: str) -> None:
         """Begin anew: another wheel, or one that was levelled or mended."""
-        spins = {key: series.windows[ALL].spins for key, series in self._series.items()}
+        spins = {key: series.windows[ALL].spins for key, series in self._counts.series.items()}
         self._note("statistics", {"reset": why, "wheel": self._serial, "spins": spins})
-        for key in self._series:
+        for key in self._counts.series:
             self._clear(f"statistics:{key}")
-        self._series, self._waiting, self._since, self._text = {}, None, self._clock.utc(), ""
+        self._counts, self._text = self._none(), ""
+        self._counts.since = self._clock.utc()
 
     def snapshot(self) -> str:
         """For the constructor; as text, for the journal's state is written more often than a coup ends."""
-        if not self._text:
-            waiting = None if self._waiting is None else [*self._waiting[:2], asdict(self._waiting[2])]
-            series = {key: asdict(entry) for key, entry in self._series.items()}
-            body = {**self._names(), "since": self._since, "waiting": waiting, "series": series}
-            self._text = json.dumps(body, separators=(",", ":"))
+        self._text = self._text or msgspec.json.encode(self._counts).decode()
         return self._text
 
     def report(self) -> wire.Statistics:
         """For `health`."""
+        series = self._counts.series
         return wire.Statistics(
             wheel=self._serial,
-            since=self._since,
-            level=max((e.level() for e in self._series.values()), key=("ok", "warning", "alarm").index, default="ok"),
-            series={key: self._told(entry) for key, entry in self._series.items()},
+            since=self._counts.since,
+            level=_worst(entry.level() for entry in series.values()),
+            series={key: self._told(entry) for key, entry in series.items()},
         )
 
-    def _names(self) -> dict[str, Any]:
-        return {"wheel": self._serial, "values": list(self._wheel.values)}
-
-    def _restore(self, body: dict[str, Any]) -> None:
-        self._since = body["since"]
-        self._series = {key: _series(entry) for key, entry in body["series"].items()}
-        if body["waiting"] is not None:
-            coup, key, spin = body["waiting"]
-            self._waiting = (coup, key, Spin(**spin))
+    def _none(self) -> Counts:
+        return Counts(wheel=self._serial, values=self._wheel.values)
 
     def _count(self, key: str, spin: Spin) -> None:
-        if self._since is None:
-            self._since = self._clock.utc()
-        windows = (str(SHORT), str(LONG), ALL)
-        series = self._series.setdefault(key, Series({name: Tally.empty(self._wheel) for name in windows}))
+        counts, windows = self._counts, (str(SHORT), str(LONG), ALL)
+        counts.since = counts.since or self._clock.utc()
+        if key not in counts.series:
+            counts.series[key] = Series(windows={name: Tally.empty(self._wheel) for name in windows})
+        series = counts.series[key]
         for tally in series.windows.values():
             tally.add(spin)
         for name in (str(SHORT), str(LONG)):
@@ -167,34 +157,36 @@ class Statistics:
             self._look(key, series, ALL)
 
     def _look(self, key: str, series: Series, window: str) -> None:
-        tally = series.windows[window]
+        tally, name = series.windows[window], f"statistics:{key}"
         made = tally.tests(self._wheel)
         ppm = {test: min(MILLION, int(chance * LOOKS * len(made) * MILLION)) for test, chance in made.items()}
-        look = series.looks[window] = {"spins": tally.spins, **ppm}
         worst = min(ppm, key=lambda test: ppm[test], default="")
+        least = ppm.get(worst, MILLION)
+        level: Level = "alarm" if least < ALARM_PPM else "warning" if least < WARNING_PPM else "ok"
+        series.looks[window] = wire.Look(spins=tally.spins, p_ppm=ppm, level=level)
         said = {"wheel": self._serial or "-", "sense": key, "spins": tally.spins, "why": worst}
-        told = []
-        if level(look) == "warning":
-            data = {"series": key, "window": window, **look}
-            sentence = text("hasard_a_surveiller", **said)
-            told = [Told(kind="anomaly", code="hasard_a_surveiller", text=sentence, data=data)]
-        self._note("statistics", {"wheel": self._serial, "series": key, "window": window, **look}, *told)
-        if level(look) == "alarm":
-            self._alarm(f"statistics:{key}", "hasard_en_doute", text("hasard_en_doute", **said))
+        body = {
+            "wheel": self._serial,
+            "series": key,
+            "window": window,
+            "spins": tally.spins,
+            "level": level,
+            "p_ppm": ppm,
+        }
+        suspected = Told(
+            kind="anomaly", code="hasard_a_surveiller", text=text("hasard_a_surveiller", **said), data=body
+        )
+        self._note("statistics", body, *([suspected] if level == "warning" else []))
+        if level == "alarm":
+            self._alarm(name, "hasard_en_doute", text("hasard_en_doute", **said))
         elif series.level() != "alarm":
-            self._clear(f"statistics:{key}")
+            self._clear(name)
 
     def _told(self, series: Series) -> wire.Series:
         tally = series.windows[ALL]
-        return wire.Series(
-            spins=tally.spins,
-            now_ppm={test: int(chance * MILLION) for test, chance in tally.tests(self._wheel).items()},
-            looks={
-                window: wire.Look(spins=look["spins"], p_ppm=chances(look), level=level(look))
-                for window, look in series.looks.items()
-            },
-        )
+        now = {test: int(chance * MILLION) for test, chance in tally.tests(self._wheel).items()}
+        return wire.Series(spins=tally.spins, now_ppm=now, looks=dict(series.looks))
 
 
-def _series(body: dict[str, Any]) -> Series:
-    return Series({name: Tally(**tally) for name, tally in body["windows"].items()}, body["looks"])
+def _worst(levels: Iterable[Level]) -> Level:
+    return max(levels, key=LEVELS.index, default="ok")
