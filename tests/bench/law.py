@@ -17,7 +17,7 @@ from tests.rules.outcomes import OUTCOMES, found, plain_options
 
 PLAYERS, BETS, CASES = 8, 20, 1000
 SECONDS = 1.0
-GAMES = ("boule", "roue_de_la_chance", "roulette_francaise", "roulette_americaine", "roulette_anglaise")
+GAMES = ("boule", "vingt_trois", "roue_de_la_chance", "roulette_francaise", "roulette_americaine", "roulette_anglaise")
 
 
 def bets(rng: Random, game_id: str, number: int) -> list[tuple[str, list[int | str]]]:

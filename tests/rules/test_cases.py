@@ -480,7 +480,14 @@ def test_parsing_keeps_what_the_game_reads_itself() -> None:
 
 LAYOUTS = {
     name: list(games.load(name).layout(None).spots.values())
-    for name in ("boule", "roue_de_la_chance", "roulette_francaise", "roulette_americaine", "roulette_anglaise")
+    for name in (
+        "boule",
+        "vingt_trois",
+        "roue_de_la_chance",
+        "roulette_francaise",
+        "roulette_americaine",
+        "roulette_anglaise",
+    )
 }
 
 
@@ -507,6 +514,8 @@ def any_case(draw: st.DrawFn) -> dict[str, Any]:
         }
     elif game == "boule":
         outcome = {"number": draw(st.integers(1, 9))}
+    elif game == "vingt_trois":
+        outcome = draw(st.sampled_from([{"number": 13, "colour": "neutre"}, {"number": 7, "colour": "noir"}]))
     else:
         pockets = [0, 0, 0, *range(37), *(["00"] if game == "roulette_americaine" else [])]
         outcome = {

@@ -339,7 +339,7 @@ def roue_cases(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def numbered_cases(draw: st.DrawFn) -> dict[str, Any]:
     """Boule and vingt-trois: mostly bets of the layout, some that no table takes."""
-    game, last = draw(st.sampled_from([("boule", 9)]))
+    game, last = draw(st.sampled_from([("boule", 9), ("vingt_trois", 14)]))
     bets = []
     for place in range(draw(st.integers(0, 10))):
         kind = draw(st.sampled_from(["plein", "plein", *BOULE, "cheval", "douzaine"]))

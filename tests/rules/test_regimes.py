@@ -50,6 +50,14 @@ REGIMES = {
         opening="R-BO-06",
         spot=("plein:4", "rouge"),
     ),
+    "vingt_trois": Regime(
+        minimum="seance",
+        frozen="R-VT-18",
+        multiples={"plein": (20, 50), "rouge": (100, 250), "noir": (100, 250)},
+        per_player={"plein": "R-VT-20", "rouge": "R-VT-21"},
+        opening="R-VT-06",
+        spot=("plein:13", "rouge"),
+    ),
     "roue_de_la_chance": Regime(
         minimum="seance",
         frozen="R-RC-19",

@@ -22,6 +22,7 @@ STAKE = 300
 SIMPLE = ("rouge", "noir", "pair", "impair", "manque", "passe")
 MEANS: dict[str, dict[str, Fraction]] = {
     "boule": {},
+    "vingt_trois": {},
     "roue_de_la_chance": {
         "orange": Fraction(-1, 13),
         "vert": Fraction(-1, 13),
@@ -37,6 +38,7 @@ MEANS: dict[str, dict[str, Fraction]] = {
 }
 OTHERS = {
     "boule": Fraction(-1, 9),
+    "vingt_trois": Fraction(-1, 9),
     "roulette_francaise": Fraction(-1, 37),
     "roulette_americaine": Fraction(-1, 19),
     "roulette_anglaise": Fraction(-1, 37),
@@ -166,6 +168,7 @@ def test_transfers_sum_to_zero_and_reproduce_the_lines(game_id: str) -> None:
 
 STATUSES = {
     "boule": {"win", "lose"},
+    "vingt_trois": {"win", "lose"},
     "roue_de_la_chance": {"win", "lose", "push"},
     "roulette_francaise": {"win", "lose", "partial", "prison", "freed"},
     "roulette_americaine": {"win", "lose"},
@@ -266,6 +269,12 @@ def test_the_layout_of_boule() -> None:
     assert sorted((spot.type, sorted(spot.wins)) for spot in spots) == sorted(
         (b, sorted(n)) for b, n in pleins | simple
     )
+
+
+def test_the_layout_of_vingt_trois() -> None:
+    spots = load("vingt_trois").layout(None).spots.values()
+    assert {(spot.type, *spot.on) for spot in spots} == {("noir",), ("rouge",), *(("plein", n) for n in range(1, 15))}
+    assert len(spots) == 16
 
 
 def test_the_layout_of_the_roue() -> None:

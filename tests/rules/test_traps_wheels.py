@@ -65,7 +65,66 @@ def test_t02_boule_has_no_alternation() -> None:
     assert [ended.coup for ended in game.results] == [1, 2]
 
 
-@pytest.mark.parametrize("game_id", ["boule"])
+def test_t03_vingt_trois_13() -> None:
+    """R-VT-13, R-VT-15: an ordinary plein at 7:1, and the end of red and black."""
+    bets: tuple[tuple[Any, ...], ...] = (("J1", "rouge", [], 20), ("J1", "plein", [13], 5))
+    assert list(settle("vingt_trois", *bets, number=13, colour="neutre")["net"].values()) == [-2000, 3500]
+    assert net("vingt_trois", *bets, number=13, colour="neutre") == 1500
+    assert net("vingt_trois", ("J1", "noir", [], 20), number=13, colour="neutre") == -2000
+
+
+@pytest.mark.parametrize(("number", "gain"), [(1, 115), (4, 115), (5, 55), (11, 55), (12, 35), (13, 35), (14, 35)])
+def test_t04_vingt_trois_tiers(number: int, gain: int) -> None:
+    """R-VT-11 to R-VT-13: 23:1 to 4, 11:1 to 11, 7:1 to 14."""
+    colour = "neutre" if number == 13 else "noir"
+    assert net("vingt_trois", ("J1", "plein", [number], 5), number=number, colour=colour) == gain * 100
+
+
+@pytest.mark.parametrize(("colour", "gain"), [("rouge", 120), ("noir", 100)])
+def test_t05_the_colour_belongs_to_the_cell(colour: str, gain: int) -> None:
+    """R-VT-16: the same 7 is red in one cell and black in another."""
+    bets: tuple[tuple[Any, ...], ...] = (("J1", "rouge", [], 10), ("J1", "plein", [7], 10))
+    assert net("vingt_trois", *bets, number=7, colour=colour) == gain * 100
+
+
+def tenths(game: Wheel) -> Callable[[int], int]:
+    """The instant so many tenths of a second after now."""
+    start = game.now
+    return lambda n: start + n * 100 * MS
+
+
+def test_t06_the_call_comes_before_the_spin_at_vingt_trois() -> None:
+    """R-VT-08, R-VT-09: a stake after the call is refused, the wheel turning or not."""
+    game = Sitting("vingt_trois", sources=("console",))
+    game.open()
+    at = tenths(game)
+    game.do(Announced(at_ns=at(10), source="console", code="rien_ne_va_plus"))
+    game.do(SpinStarted(at_ns=at(18), source="wheel", direction=CW))
+    assert game.reasons == []
+    game.do(ChipPlaced(at_ns=at(21), source="console", spot="rouge", cents=500, player="J1"))
+    assert game.one(StakeRefused).code == "mise_tardive"
+
+
+def test_t06_a_spin_before_the_call_closes_the_bets_at_vingt_trois() -> None:
+    """R-VT-08, R-GEN-08: bets are closed from the spin on, and the coup is held: the text names no nullity."""
+    game = Sitting("vingt_trois", sources=("console",))
+    game.open()
+    at = tenths(game)
+    game.do(ChipPlaced(at_ns=at(17), source="console", spot="rouge", cents=500, player="J1"))
+    game.do(SpinStarted(at_ns=at(18), source="wheel", direction=CW))
+    game.do(ChipPlaced(at_ns=at(21), source="console", spot="noir", cents=500, player="J1"))
+    assert game.one(StakeRefused).code == "mise_tardive"
+    game.do(Announced(at_ns=at(25), source="console", code="rien_ne_va_plus"))
+    assert game.state.coup is not None
+    assert game.state.coup.closed_at_ns == at(18)
+    game.now = at(25)
+    game.read("7 rouge", "console")
+    assert game.ended().status is Status.HELD
+    assert "R-VT-08" in [breach.requirement for breach in game.ended().reasons]
+    assert [stake.type for stake in game.state.stakes] == ["rouge"]
+
+
+@pytest.mark.parametrize("game_id", ["boule", "vingt_trois"])
 def test_t07_a_raised_minimum_moves_every_limit_and_is_frozen(game_id: str) -> None:
     """R-BO-15 to R-BO-19, R-VT-17 to R-VT-21: multiples of the raised minimum; no way back before the next seance."""
     plein, simple = {"boule": ((80, 200), (400, 1000)), "vingt_trois": ((40, 100), (200, 500))}[game_id]
@@ -88,7 +147,7 @@ def test_t07_a_raised_minimum_moves_every_limit_and_is_frozen(game_id: str) -> N
     assert game.state.limits.minimum == 100
 
 
-@pytest.mark.parametrize("game_id", ["boule"])
+@pytest.mark.parametrize("game_id", ["boule", "vingt_trois"])
 def test_t08_the_maximum_is_per_cylinder_and_player(game_id: str) -> None:
     """R-BO-20, R-BO-21, R-VT-22: 60 at one tableau and 50 at the other are 10 too much; two players have 100 each."""
     game = Sitting(game_id, declared_minimum_cents=200, tableaux=2)
