@@ -8,6 +8,7 @@ import json
 import signal
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from hil.floor import RigError
@@ -30,9 +31,10 @@ def main() -> int:
             asyncio.run(prove(vm, Path(folder), proof, options.seed))
     except* (RigError, TimeoutError, OSError, json.JSONDecodeError) as errors:
         proof.check("the proof itself came to its end", errors.exceptions, False)
-    print(f"{proof.held} held, {proof.failed} did not")
+    minutes = round((time.monotonic() - proof.began) / 60, 1)
+    print(f"{proof.held} held, {proof.failed} did not; {minutes} minutes, seed {options.seed}")
     if options.report is not None:
-        report = {"seed": options.seed, "held": proof.held, "failed": proof.failed, "lines": proof.lines}
+        report = {"seed": options.seed, "minutes": minutes, "machine": proof.machine, "lines": proof.lines}
         options.report.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return 1 if proof.failed else 0
 

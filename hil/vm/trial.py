@@ -35,6 +35,8 @@ class Proof:
     """Says what held, line by line, and keeps it for a report."""
 
     lines: list[dict[str, Any]] = field(default_factory=list)
+    machine: list[str] = field(default_factory=list)
+    """Kernel, systemd and Python of the guest."""
     began: float = field(default_factory=time.monotonic)
 
     def check(self, what: str, seen: object, ok: bool) -> None:
@@ -95,6 +97,8 @@ async def prove(vm: Vm, folder: Path, proof: Proof, seed: int) -> None:
                 await vm("powercut")
                 await vm.boot("--fresh")
                 await install(vm, folder, table)
+                said = await vm.run("uname -sr; systemctl --version | head -n 1; python3 --version")
+                proof.machine = said.splitlines()
                 await Trial(vm, proof, table, broker, consumer, people, adapters, Random(seed)).run()
             finally:
                 await vm("powercut")
