@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -22,27 +22,13 @@ REDS = (1, 3, 5, 7, 9, 12, 14, 16, 18, 19, 21, 23, 25, 27, 30, 32, 34, 36)
 PLAIN = tuple(range(1, 37))
 
 
-class Croupier:
-    """Plays coups."""
+class Person:
+    """Somebody at the table who also sees what the floor hears."""
 
-    def __init__(
-        self,
-        vm: Vm,
-        table: Mapping[str, Any],
-        wheel: SlingShot2Wheel,
-        keypad: Keypad,
-        consumer: Consumer,
-        ledger: Ledger,
-        people: Mapping[str, Signer],
-        rng: Random,
-    ) -> None:
-        self.wheel, self.keypad, self.ledger = wheel, keypad, ledger
-        self._vm, self._consumer, self._people, self._rng = vm, consumer, people, rng
-        self._lines = table["devices"]["wheel"]["lines"]
+    def __init__(self, keypad: Keypad, consumer: Consumer, ledger: Ledger, people: Mapping[str, Signer]) -> None:
+        self.keypad, self.ledger = keypad, ledger
+        self._consumer, self._people = consumer, people
         self._read = 0
-        self._turning: asyncio.Task[str] | None = None
-
-    # what the table says
 
     def listen(self) -> Ledger:
         """What was heard up to now."""
@@ -71,14 +57,57 @@ class Croupier:
         """A signed command; returns the reply."""
         return await self._consumer.order(self._people[role], name, **args)
 
-    # a coup, step by step
-
-    async def stakes(self) -> None:
+    async def stakes(self, stakes: Sequence[tuple[str, int, str]] = STAKES) -> None:
         """The players bet, and the table has it on its disk."""
         rows = self.listen().state["seq"]
-        for spot, cents, player in STAKES:
+        for spot, cents, player in stakes:
             self.keypad.place(time.monotonic_ns(), spot, cents, player)
-        await self.until("stakes", lambda ledger: ledger.state["seq"] >= rows + len(STAKES))
+        await self.until("stakes", lambda ledger: ledger.state["seq"] >= rows + len(stakes))
+
+    async def last_result(self) -> dict[str, Any]:
+        """How the coup that has just ended stands."""
+        coup = self.ledger.state["coup"]
+        await self.until("the result", lambda ledger: any(result["coup"] == coup for result in ledger.results))
+        return [result for result in self.ledger.results if result["coup"] == coup][-1]
+
+
+class Bouleur(Person):
+    """Plays coups of boule: the ball is a level on the line of a cup, and an empty cup holds its line low."""
+
+    def __init__(self, vm: Vm, table: Mapping[str, Any], *others: Any) -> None:
+        super().__init__(*others)
+        self._vm = vm
+        self.lines: list[int] = table["devices"]["cups"]["lines"]
+        self.numbers: list[int] = table["options"]["cuvettes"]
+
+    async def level(self, *cups: int, occupied: bool) -> None:
+        """These cups are occupied, or empty."""
+        await self._vm.run(";".join(f"rig-gpio set 0 {self.lines[cup]} {int(occupied)}" for cup in cups))
+
+    async def coup(self, cup: int) -> dict[str, Any]:
+        """A whole coup that ends in this cup; returns its result."""
+        await self.stakes((("plein:7", 500, "Anne"), ("rouge", 1000, "Bruno")))
+        self.keypad.announce(time.monotonic_ns(), "rien_ne_va_plus")
+        await self.phase("jeux_faits")
+        await self.level(cup, occupied=True)
+        await self.phase("resultat", "litige")
+        self.keypad.result(time.monotonic_ns(), self.numbers[cup])
+        await self.phase("reglement", "litige")
+        await self.level(cup, occupied=False)
+        return await self.last_result()
+
+
+class Croupier(Person):
+    """Plays coups of roulette."""
+
+    def __init__(self, vm: Vm, table: Mapping[str, Any], wheel: SlingShot2Wheel, rng: Random, *others: Any) -> None:
+        super().__init__(*others)
+        self.wheel = wheel
+        self._vm, self._rng = vm, rng
+        self._lines = table["devices"]["wheel"]["lines"]
+        self._turning: asyncio.Task[str] | None = None
+
+    # a coup, step by step
 
     def turn(self) -> str:
         """The cylinder is actuated against its last sense, and runs on by itself."""
@@ -162,10 +191,9 @@ class Croupier:
             else:
                 await self.decide()
         await self.rested()
-        coup = self.ledger.state["coup"]
-        await self.until("the result", lambda ledger: any(result["coup"] == coup for result in ledger.results))
+        result = await self.last_result()
         await self.ready()
-        return [result for result in self.ledger.results if result["coup"] == coup][-1]
+        return result
 
     async def decide(self) -> None:
         """A chef decides a held coup: valid when there is a number, else it does not count."""

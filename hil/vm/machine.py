@@ -159,6 +159,15 @@ def rigged(url: str, keys: list[Signer]) -> dict[str, Any]:
     return table
 
 
+def boule(roulette: Mapping[str, Any]) -> dict[str, Any]:
+    """The shipped boule on the same machine, with the broker and the people of that roulette."""
+    table = tables.table("boule")
+    table["devices"]["console"]["match"] = roulette["devices"]["console"]["match"]
+    table["mqtt"]["url"], table["keys"] = roulette["mqtt"]["url"], roulette["keys"]
+    table["state"]["folder"] += "/boule"
+    return table
+
+
 def spin(direction: str, lines: Mapping[str, int]) -> str:
     """The command that turns the cylinder: full speed, then the run-out; the index comes once a turn, at one place."""
     sense = "" if direction == "cw" else "-"
@@ -174,6 +183,12 @@ def spin(direction: str, lines: Mapping[str, int]) -> str:
     )
 
 
+async def configure(vm: Vm, folder: Path, table: Mapping[str, Any]) -> None:
+    """Put this table's configuration where the service looks for it."""
+    (folder / "table.toml").write_text(tables.toml(table), encoding="utf-8")
+    await vm("copy", str(folder / "table.toml"), "/etc/table-controller")
+
+
 def burst(lines: Mapping[str, int]) -> str:
     """The command that makes edges faster than anybody can turn a cylinder."""
     a, b = (f"$(rig-gpio path 0 {lines[name]})" for name in ("a", "b"))
@@ -185,9 +200,8 @@ async def install(vm: Vm, folder: Path, table: Mapping[str, Any]) -> None:
     await asyncio.to_thread(packages, folder / "site")
     await vm("copy", str(folder / "site"), HOME, deadline_s=300)
     await vm("copy", str(ROOT / "systemd"), HOME)
-    (folder / "table.toml").write_text(tables.toml(table), encoding="utf-8")
+    await configure(vm, folder, table)
     (folder / "slow.conf").write_text(SLOW, encoding="utf-8")
-    await vm("copy", str(folder / "table.toml"), "/etc/table-controller")
     await vm("copy", str(folder / "slow.conf"), "/etc/systemd/system/table-controller.service.d")
     await vm.run(
         f"""set -e

@@ -12,14 +12,28 @@ from random import Random
 from typing import Any
 
 from hil import tables
+from hil.demo import demo_of
 from hil.devices.console import Keypad
 from hil.devices.slingshot2 import SlingShot2Wheel
 from hil.floor import Broker, Chain, Consumer, RigError, Signer
 from hil.peers import keypad_of, peers_for
 from hil.scenario import opening_commands
-from hil.vm.croupier import REDS, Croupier
+from hil.vm.croupier import REDS, Bouleur, Croupier, Person
 from hil.vm.ledger import UNDER_WAY, Book, Ledger
-from hil.vm.machine import ADAPTERS, BURST, PUBLIC, TABLECTL, WATCHDOG_S, Adapter, Vm, burst, install, rigged
+from hil.vm.machine import (
+    ADAPTERS,
+    BURST,
+    PUBLIC,
+    TABLECTL,
+    WATCHDOG_S,
+    Adapter,
+    Vm,
+    boule,
+    burst,
+    configure,
+    install,
+    rigged,
+)
 
 COUPS = 5
 MINIMUM_CENTS = 1000
@@ -99,7 +113,7 @@ async def prove(vm: Vm, folder: Path, proof: Proof, seed: int) -> None:
                 await install(vm, folder, table)
                 said = await vm.run("uname -sr; systemctl --version | head -n 1; python3 --version")
                 proof.machine = said.splitlines()
-                await Trial(vm, proof, table, broker, consumer, people, adapters, Random(seed)).run()
+                await Trial(vm, proof, table, broker, consumer, people, adapters, Random(seed), folder).run()
             finally:
                 await vm("powercut")
                 for line in lines:
@@ -122,7 +136,9 @@ class Trial:
         people: Mapping[str, Signer],
         adapters: Mapping[str, Adapter],
         rng: Random,
+        folder: Path,
     ) -> None:
+        self.folder = folder
         self.vm, self.proof, self.table, self.broker, self.rng = vm, proof, table, broker, rng
         self.consumer, self.people, self.adapters = consumer, people, adapters
         self.croupier: Croupier
@@ -153,12 +169,15 @@ class Trial:
         await self.hung()
         await self.power_cuts()
         await self.the_end()
+        await self.boule()
 
-    async def comes(self, what: str, seen: Callable[[Ledger], bool], deadline_s: float = 120.0) -> None:
+    async def comes(
+        self, what: str, seen: Callable[[Ledger], bool], deadline_s: float = 120.0, who: Person | None = None
+    ) -> None:
         """A promise that may take a while."""
         began = time.monotonic()
         try:
-            await self.croupier.until(what, seen, deadline_s)
+            await (who or self.croupier).until(what, seen, deadline_s)
         except RigError as error:
             self.proof.check(what, str(error), False)
         else:
@@ -174,9 +193,8 @@ class Trial:
         proof.check(f"systemd has it ready ({time.monotonic() - began:.0f} s)", "", True)
         public = await vm.run(f"cat {PUBLIC}")
         ledger = Ledger(Chain.of(public))
-        self.croupier = Croupier(
-            vm, self.table, self._wheel(), self._keypad(), self.consumer, ledger, self.people, self.rng
-        )
+        others = self._keypad(), self.consumer, ledger, self.people
+        self.croupier = Croupier(vm, self.table, self._wheel(), self.rng, *others)
         seen = await vm.run("systemctl show -p ActiveState,NRestarts,StatusText table-controller")
         proof.check("active, not restarted", seen, "ActiveState=active" in seen and "NRestarts=0" in seen)
         pid = await self.pid()
@@ -453,6 +471,37 @@ class Trial:
         self.proof.check("every stake that was accepted was settled", unpaid, not unpaid)
         seen = await self.vm.run("journalctl -u table-controller -o cat --no-pager -p err")
         self.proof.check("nothing in the log is an error of the program", seen, "Traceback" not in seen)
+
+    async def boule(self) -> None:
+        """Another apparatus on the same pins: eighteen cups, each a line of the chip."""
+        vm, proof = self.vm, self.proof
+        table = boule(self.table)
+        await configure(vm, self.folder, table)
+        await vm.run(
+            "systemd-tmpfiles --create table-controller.conf; systemctl restart table-controller", deadline_s=400
+        )
+        public = await vm.run(f"cat {table['state']['folder']}/signing.pub")
+        consumer = Consumer(self.broker.port, tables.base(table))
+        consumer.patience_s = self.consumer.patience_s
+        await consumer.start()
+        try:
+            bouleur = Bouleur(vm, table, self._keypad(), consumer, Ledger(Chain.of(public)), self.people)
+            self.croupier.keypad.restart(time.monotonic_ns())
+            pulled = partial(_is_lost, "cups")
+            await self.comes("boule: cups whose lines are all high are a pulled cable", pulled, who=bouleur)
+            await bouleur.level(*range(len(bouleur.lines)), occupied=False)
+            await self.comes("boule: the basin is empty", lambda ledger: not _devices(ledger), who=bouleur)
+            opening = demo_of("boule").opening
+            for name, role, args in opening_commands(opening):
+                reply = await bouleur.order(name, role, **args)
+                proof.check(f"boule: a signed command: {name}", reply, bool(reply["ok"]))
+            for cup in (6, 14):
+                result = await bouleur.coup(cup)
+                good = result["status"] == "valid" and set(result["sources"]) == {"cups", "console"}
+                proof.check(f"boule: the ball in cup {cup} is the number {bouleur.numbers[cup]}", result, good)
+            proof.check("boule: its results prove themselves", bouleur.ledger.faults, not bouleur.ledger.faults)
+        finally:
+            await consumer.stop()
 
 
 def _is_lost(role: str, ledger: Ledger) -> bool:
