@@ -81,11 +81,14 @@ class Statistics:
         note: Note,
         clock: Clock,
     ) -> None:
-        """`kept` is a `snapshot` out of the journal, empty before the first."""
+        """`kept` is a `snapshot` out of the journal, empty before the first; what cannot be read is begun anew."""
         self._game, self._wheel, self._serial = game, Wheel.of(game, options), serial
         self._alarm, self._clear, self._note, self._clock = alarm, clear, note, clock
         self._arc: tuple[int, int] | None = None
-        self._counts = msgspec.json.decode(kept, type=Counts) if kept else self._none()
+        try:
+            self._counts = msgspec.json.decode(kept, type=Counts) if kept else self._none()
+        except msgspec.MsgspecError:  # of another version: no reason to keep a table from playing
+            self._counts = Counts(wheel="unreadable", values=())
         self._text = kept
 
     def begin(self) -> None:
@@ -163,20 +166,11 @@ class Statistics:
         worst = min(ppm, key=lambda test: ppm[test], default="")
         least = ppm.get(worst, MILLION)
         level: Level = "alarm" if least < ALARM_PPM else "warning" if least < WARNING_PPM else "ok"
-        series.looks[window] = wire.Look(spins=tally.spins, p_ppm=ppm, level=level)
+        look = series.looks[window] = wire.Look(spins=tally.spins, p_ppm=ppm, level=level)
         said = {"wheel": self._serial or "-", "sense": key, "spins": tally.spins, "why": worst}
-        body = {
-            "wheel": self._serial,
-            "series": key,
-            "window": window,
-            "spins": tally.spins,
-            "level": level,
-            "p_ppm": ppm,
-        }
-        suspected = Told(
-            kind="anomaly", code="hasard_a_surveiller", text=text("hasard_a_surveiller", **said), data=body
-        )
-        self._note("statistics", body, *([suspected] if level == "warning" else []))
+        body = {"wheel": self._serial, "series": key, "window": window, **msgspec.to_builtins(look)}
+        told = Told(kind="anomaly", code="hasard_a_surveiller", text=text("hasard_a_surveiller", **said), data=body)
+        self._note("statistics", body, *([told] if level == "warning" else []))
         if level == "alarm":
             self._alarm(name, "hasard_en_doute", text("hasard_en_doute", **said))
         elif series.level() != "alarm":
