@@ -5,11 +5,11 @@ Never silent: a ball that was seen and makes no lap, or ends early, has its drop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from drivers.base import Edge, Snapshot
+from drivers.base import Answer, Edge, Snapshot
 from drivers.pulses import Pulses
 from drivers.rim.ball import SECOND, TURN, Track
 from drivers.rim.law import DRIFT, RimLaw
@@ -145,12 +145,14 @@ class Rim:
         self._blocked = list(state["blocked"])
 
     def health(self) -> dict[str, int | str | None]:
-        """Counters; `advice` says which beam to look at, or that the ball or the track has changed."""
+        """Counters; `fault` says which beam to look at, or that the ball or the track has changed."""
+        fault = self._fault()
         return {
             **self._pulses.counters,
             **self.counters,
             "lost": self._why or self._port_why or None,
-            "advice": self._advice(),
+            "advice": fault,
+            "fault": fault,
             "learned_throws": self.law.spins,
             "last_fact_ns": self._fact_ns,
         }
@@ -172,6 +174,27 @@ class Rim:
                 "drift_permille": round(1000 * law.drift()),
             },
         }
+
+    # --- the technician ---
+
+    asks: frozenset[str] = frozenset()
+
+    @property
+    def guide(self) -> str:
+        """How the beams are put into service, in French."""
+        return (
+            "Dix lancers francs, « Rien ne va plus » annoncé par le croupier : la bille est connue après cinq, la mise "
+            f"en service close après dix. Après un changement de bille ou de galerie : calibrate {self._role} forget."
+        )
+
+    def answer(self, name: str, args: Mapping[str, object]) -> Answer:
+        """`forget` what was learned; raises ValueError for any other name."""
+        del args
+        if name != "forget":
+            raise ValueError(f"there is no {name}; there is: forget")
+        spins = self.law.spins
+        self.law.restore(RimLaw(self._options).snapshot())
+        return Answer(True, f"{spins} lancers oubliés : dix lancers francs.")
 
     # --- what is due ---
 
@@ -350,14 +373,19 @@ class Rim:
     def _bright(self) -> int:
         return len(self._options.beams_deg) - len(self._track.dark)
 
-    def _advice(self) -> str | None:
-        """What somebody should do about the beams or the learned law."""
-        dark = [f"beam {n} is blocked: clear it" for n in self._blocked]
-        dark += [f"beam {n} sees nothing: clean or align it" for n in self._track.dark if n not in self._blocked]
+    def _fault(self) -> str | None:
+        """What somebody must mend: beams, or a ball that runs otherwise than when the table was set up."""
+        told = [f"Faisceau {n} masqué : le dégager." for n in self._blocked]
+        told += [
+            f"Faisceau {n} aveugle : le nettoyer ou le régler." for n in self._track.dark if n not in self._blocked
+        ]
         drift = self.law.drift()
         if drift > DRIFT:
-            dark.append(f"the ball runs {drift:.0%} otherwise than when the table was set up: ball, track or level")
-        return "; ".join(dark) or None
+            told.append(
+                f"La bille ralentit ou quitte la galerie autrement qu'à la mise en service ({100 * drift:.0f} %) : "
+                f"vérifier bille, galerie et niveau, puis calibrate {self._role} forget et dix lancers."
+            )
+        return " ".join(told) or None
 
     # --- small ---
 

@@ -12,6 +12,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from drivers.base import Edge, load
 from drivers.rim.decoder import Rim
@@ -323,7 +325,7 @@ def test_with_two_beams_a_dead_one_is_the_loss_of_the_device_and_the_drop_is_tol
     facts = table.throw(9.0)
     assert names(facts) == ["DeviceLost", "DropDue", "BallDropped"]
     assert facts[0] == DeviceLost(at_ns=facts[0].at_ns, source="rim", device="rim", why="dead_beam")
-    assert table.decoder.health()["advice"] == "beam 1 sees nothing: clean or align it"
+    assert table.decoder.health()["advice"] == "Faisceau 1 aveugle : le nettoyer ou le régler."
     assert names(table.throw(9.0)) == ["DropDue", "BallDropped"]  # told once
     table.rim.dead.clear()
     facts = table.throw(9.0)
@@ -349,7 +351,7 @@ def test_something_that_stays_in_a_beam_is_told_until_it_is_taken_away() -> None
     assert device.due_ns() == START + 10 * SECOND
     facts = device.tick(START + LONG)
     assert facts == [DeviceLost(at_ns=START + 10 * SECOND, source="rim", device="rim", why="blocked_beam")]
-    assert device.health()["advice"] == "beam 1 is blocked: clear it"
+    assert device.health()["advice"] == "Faisceau 1 masqué : le dégager."
     assert device.sample()["up"] == [False, True]
     assert device.feed([Edge("rim.1", 0, START + LONG)]) == [DeviceBack(at_ns=START + LONG, source="rim", device="rim")]
     assert device.health()["advice"] is None
@@ -490,7 +492,19 @@ def test_a_track_that_slows_the_ball_otherwise_than_at_first_is_told_once() -> N
         throw = throw_ball(9.0, 1, table.rng, RimModel(air=0.012, rolling=0.085))
         doubts += of(table.told(unnumbered(numbered(table.rim.play(throw, table.start_ns)))), Doubtful)
     assert [doubt.why for doubt in doubts] == ["drift"]
-    assert "otherwise than when the table was set up" in str(table.decoder.health()["advice"])
+    health = table.decoder.health()
+    assert "autrement qu'à la mise en service" in str(health["fault"])
+    assert health["advice"] == health["fault"]
+
+
+def test_a_technician_has_the_rim_forget_a_ball_that_was_changed() -> None:
+    table = Table().learned(6)
+    assert "calibrate rim forget" in table.decoder.guide
+    assert table.decoder.answer("forget", {}).text.startswith("6 lancers oubliés")
+    assert table.decoder.sample()["learned"] == Rim("rim", Options()).sample()["learned"]
+    assert names(table.throw(9.0)) == ["BallLaunched", "DropDue", "BallDropped"]
+    with pytest.raises(ValueError, match="there is no turn; there is: forget"):
+        table.decoder.answer("turn", {})
 
 
 @pytest.mark.parametrize("noise", ["clean", "L3"])
@@ -520,3 +534,27 @@ def test_prompt_ticks_change_nothing_of_what_is_told() -> None:
         while (due := prompt.decoder.due_ns()) is not None:
             told += prompt.decoder.tick(due)
         assert told == facts
+
+
+Wild = st.lists(
+    st.tuples(st.sampled_from(["rim.0", "rim.1", "rim.7"]), st.integers(0, 1), st.integers(0, 900), st.integers(0, 3)),
+    max_size=60,
+)
+
+
+@given(Wild, st.booleans())
+def test_whatever_comes_nothing_is_raised_and_time_never_runs_back(
+    edges: list[tuple[str, int, int, int]], odd: bool
+) -> None:
+    device = Rim("rim", Options())
+    device.opened(0)
+    at_ns, seq, facts = START, 0, []
+    for line, level, ms, step in edges:
+        at_ns += ms * MS
+        seq += step
+        facts += device.feed([Edge(line, level, at_ns, seq if odd else 0)])
+        assert (due := device.due_ns()) is None or due >= 0
+    facts += device.tick(at_ns + LONG)
+    assert device.due_ns() is None or device.sample()["up"] != [False, False]
+    assert all(fact.at_ns <= fact.until_ns <= at_ns + LONG for fact in facts)
+    json.dumps([device.snapshot(), device.health(), device.sample()])

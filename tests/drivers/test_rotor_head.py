@@ -12,6 +12,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from drivers.base import Edge, load
 from drivers.rotor_head.decoder import Options, RotorHead
@@ -316,3 +318,23 @@ def test_prompt_ticks_change_nothing_of_what_is_told() -> None:
     while (due := device.due_ns()) is not None:
         facts += device.tick(due)
     assert facts == told(edges, Options(pockets=37))
+
+
+Wild = st.lists(
+    st.tuples(st.sampled_from(["head.index", "head.mark", "head.ball", "x"]), st.integers(0, 1), st.integers(0, 900)),
+    max_size=80,
+)
+
+
+@given(Wild)
+def test_whatever_comes_nothing_is_raised_and_no_cell_is_made_up(edges: list[tuple[str, int, int]]) -> None:
+    device = RotorHead("head", EIGHT)
+    device.opened(0)
+    at_ns, facts = START, []
+    for line, level, ms in edges:
+        at_ns += ms * MS
+        facts += device.feed([Edge(line, level, at_ns)])
+    facts += device.tick(at_ns + LONG)
+    assert device.due_ns() is None
+    assert all(0 <= fact.cell < 8 for fact in facts if isinstance(fact, PocketRead) and fact.cell is not None)
+    json.dumps([device.snapshot(), device.health(), device.sample()])
