@@ -1,6 +1,10 @@
 """What holds for all tests."""
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # machines may be busy
+settings.load_profile("house")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -371,7 +371,7 @@ PAGE = {
 ANY_CASE = st.one_of(roulette_cases(), roue_cases(), numbered_cases())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(case=ANY_CASE)
 def test_settlement_is_what_the_text_says(case: dict[str, Any]) -> None:
     told = answer_all(case)
@@ -379,7 +379,7 @@ def test_settlement_is_what_the_text_says(case: dict[str, Any]) -> None:
     check(case, told)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(case=ANY_CASE)
 def test_validation_is_what_the_text_says(case: dict[str, Any]) -> None:
     for bet in case["bets"]:

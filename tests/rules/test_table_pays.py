@@ -38,7 +38,7 @@ def drawn(game: Sitting, outcome: dict[str, Any], sense: Any) -> None:
 
 
 @pytest.mark.parametrize("game_id", OUTCOMES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_the_table_pays_what_settle_says(game_id: str, data: st.DataObject) -> None:
     game = Sitting(game_id, sources=("console",) if game_id in ("boule", "vingt_trois") else ("wheel",))

@@ -172,7 +172,7 @@ def opened(table: Table) -> TableState:
 
 
 @pytest.mark.parametrize("name", TABLES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(sequence=st.lists(facts(), max_size=60))
 def test_any_sequence_of_facts(name: str, sequence: list[Fact]) -> None:
     table = TABLES[name]

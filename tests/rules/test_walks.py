@@ -241,7 +241,7 @@ def way_out(at: Table, state: TableState, now: int) -> None:
 
 @pytest.mark.parametrize("mode", list(RnvpMode))
 @pytest.mark.parametrize("game", SIZES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_an_evening(game: str, mode: RnvpMode, data: st.DataObject) -> None:
     house = ROUE if game == "roue_de_la_chance" else replace(FRANCAISE, options=FrancaiseOptions(rota_lanceurs=("A",)))

@@ -149,7 +149,7 @@ def test_every_kind_of_fact_that_a_wheel_hears_is_tried() -> None:
 
 @GAMES
 @given(coup=COUPS, fact=FACT_OF_THE_DRAW, context=CONTEXTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_hear_is_total(
     game_id: str, coup: WheelCoup, fact: Fact, context: tuple[Phase, Direction | None, RnvpMode]
 ) -> None:
@@ -192,7 +192,7 @@ def test_a_fact_or_word_that_no_draw_knows_changes_nothing(game_id: str) -> None
 
 @GAMES
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_offers_and_settle_are_total_and_conserve_money(game_id: str, data: st.DataObject) -> None:
     game = load(game_id)
     house = HOUSES[game_id]
