@@ -254,7 +254,7 @@ class Encoder:
         elif code >= HOLE:
             line, missing = code & 3, code >> 5
             if line < 2:
-                self._quadrature.hole(line, missing)
+                self._quadrature.hole(line, missing, t)
             self._count_lost(missing, t, facts)
         elif code & 4:
             self._index(t, facts, rises=code & 1 == 1)
@@ -341,6 +341,7 @@ class Encoder:
         self._odd_ns = t
         self._odd += odd if self._alone <= 2 else 0  # one line alone is another fault
         self.counters["illegal"] += odd
+        self._tracker.stir(t)
         self._tracker.disturb()
         if self._odd > _USELESS:
             self._lose("noise", t, facts)
@@ -411,7 +412,7 @@ class Encoder:
         tracker = self._tracker
         dues = []
         if tracker.sense or (tracker.spin and not tracker.blind):
-            dues.append((tracker.moved_ns + self._stop_ns, "stop"))
+            dues.append((tracker.still_since_ns + self._stop_ns, "stop"))
         if tracker.slow_due_ns is not None:
             dues.append((tracker.slow_due_ns, "slow"))
         if tracker.sense and not self._why and silent and self._broke_off():

@@ -9,6 +9,9 @@ reversal of one count which the next edge contradicts was a lost edge too (field
 
 The kernel asks for the level when its thread runs, which may be an edge late: a level that the line already had may be
 the other one, if that fits. At speed a line may stay late, and then all its levels are the other ones.
+
+A sense found in a hole or in noise may be the wrong one; then every edge is suspect and each follows the one before as
+in the other sense. `CONTRARY` of them in a row turn the sense round.
 """
 
 from __future__ import annotations
@@ -20,12 +23,14 @@ from drivers.encoder.edges import NEVER, REPEATED
 
 FAST: Final = 0.25
 """rad/s above which nothing reverses inside one count."""
+CONTRARY: Final = 6
+"""So many edges in a row that follow one another against the present sense: it is the wrong one."""
 CALLS: Final = 9
 """`fit` that no edge has, so that every edge comes to `judge`."""
 
 _STATE: Final = (
     "c", "direction", "fit", "last_ns", "_rotation", "_known", "_first", "_suspect", "_other",
-    "_other_at", "_hole_from", "_hole_to",
+    "_other_at", "_hole_from", "_hole_to", "_judged", "_contrary", "_contrary_c",
 )  # fmt: skip
 
 
@@ -59,6 +64,8 @@ class Quadrature:
         """Counts before and after the last hole."""
         self._late = [NEVER, NEVER]
         """Per line, the count after its last edge whose level was asked for too late."""
+        self._judged = self._contrary = self._contrary_c = 0
+        """The boundary judged last; how many followed one another against the sense, and the count before them."""
 
     def judge(self, code: int, t: int) -> tuple[int, int]:
         """An edge of A or B that the hot loop did not take; moves `c`. (impossible edges, edges known to be lost)."""
@@ -67,7 +74,14 @@ class Quadrature:
             self._find_phase(boundary, t)
             return 0, 0
         suspect, self._suspect = self._suspect, None
-        if suspect is None:
+        if self._runs_against(boundary, t):
+            self.direction = -self.direction
+            self.c = self._contrary_c + CONTRARY * self.direction
+            self.c += self.direction * self._ahead(boundary, self.c)
+            self.ring[:] = [NEVER] * 16
+            self._step(1, t)
+            odd, lost = 1, 0
+        elif suspect is None:
             odd, lost = (self._judge_fast if self.is_fast(t) else self._judge_slow)(boundary, t, repeated=repeated)
         elif not self.is_fast(t):
             odd, lost = self._judge_slow(suspect, self.last_ns, repeated=False)
@@ -103,8 +117,8 @@ class Quadrature:
         end, middle, start = self.last_ns, self._step_ns(5), self._step_ns(9)
         return start != NEVER and end - middle < slowest_ns and 10 * (end - middle) < 13 * (middle - start)
 
-    def hole(self, line: int, missing: int) -> None:
-        """The kernel dropped `missing` edges of A (0) or B (1): the sense tells where the line's next edge must stand.
+    def hole(self, line: int, missing: int, t: int) -> None:
+        """The kernel dropped `missing` edges of A (0) or B (1) before `t`: the sense tells where the next must stand.
 
         When the queue ran over, both lines have a hole; the second is measured from the count before the first.
         """
@@ -122,9 +136,12 @@ class Quadrature:
             last = before + ((before - self._rotation - line) & 1)
             skipped = self.c - 1 - (last - 2 * (missing + 1))
         self._hole_from = self.c
-        if skipped > 0:
+        if skipped > 0:  # they came at an even pace, so that a thing that was fast still is
             self.c += direction * skipped
-            self.ring[:] = [self.last_ns] * 16
+            pace = max(0, t - self.last_ns) // (skipped + 1)
+            for ago in range(1, 17):
+                self.ring[(self.c - ago * direction) & 15] = t - min(ago, skipped + 1) * pace
+            self.last_ns = t - pace
         self._hole_to = self.c
         self._refit()
 
@@ -154,6 +171,14 @@ class Quadrature:
         """How many edges are missing, were this one the next in the present sense at count c (0 = it fits)."""
         ahead = boundary + self._rotation - c
         return (ahead if self.direction > 0 else 1 - ahead) & 3
+
+    def _runs_against(self, boundary: int, t: int) -> bool:
+        if self.is_fast(t) and (boundary - self._judged) * self.direction & 3 == 3:
+            self._contrary += 1
+        else:
+            self._contrary, self._contrary_c = 0, self.c
+        self._judged = boundary
+        return self._contrary >= CONTRARY
 
     def _judge_fast(self, boundary: int, t: int, *, repeated: bool) -> tuple[int, int]:
         if self._ahead(boundary, self.c) == 0:

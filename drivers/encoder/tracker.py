@@ -32,6 +32,8 @@ _LEAN_DEG: Final = 0.5
 """A free wheel leans on the strap by 0.22 degrees at most; beyond, somebody holds it."""
 _FASTEST: Final = 25.0
 """rad/s that nothing at a table reaches."""
+_STIR_NS: Final = 1000 * MS
+"""An impossible edge so soon behind a motion is one too, or its end: a moving wheel pauses 0.93 s at most."""
 _AT_REST_NS: Final = 300 * MS
 """Nothing that has the speed of a spin shows no edge for so long."""
 
@@ -39,7 +41,7 @@ _STATE: Final = (
     "sense", "origin", "far", "moved_ns", "watch", "speed", "located", "gap", "uncertain", "spin", "spin_origin",
     "furthest", "corrected", "blind", "flawed", "slow_due_ns", "_calm", "_calm_far", "_base", "_started", "_slowed",
     "_obstructed", "_mark", "_pitch_mark", "_snap", "_free_from", "_free_from_ns", "_free_end", "_near_low",
-    "_near_high", "_snapped", "_peak", "_low", "_below_ns", "unwatched_ns",
+    "_near_high", "_snapped", "_peak", "_low", "_below_ns", "unwatched_ns", "_stirred_ns",
 )  # fmt: skip
 
 
@@ -60,6 +62,7 @@ class Tracker:
         """Counts: where the run began, its furthest point, and the next count at which `reach` has something to do."""
         self.moved_ns = 0
         """Time of the last edge that was motion."""
+        self._stirred_ns = 0
         self.speed = 0.0
         self.located = False
         """The index mark has been found."""
@@ -112,6 +115,16 @@ class Tracker:
         self._calm += 1
         if self._calm <= CALM:
             self.moved_ns = t
+
+    def stir(self, t: int) -> None:
+        """An impossible edge: it moves nothing, but for a while it puts the standstill off."""
+        if t - self.moved_ns <= _STIR_NS:
+            self._stirred_ns = t
+
+    @property
+    def still_since_ns(self) -> int:
+        """Nothing has moved or stirred since."""
+        return max(self.moved_ns, self._stirred_ns)
 
     def stop(self, c: int, at_ns: int, facts: list[Fact]) -> None:
         """Nothing has moved for the time of a standstill: the next motion is a new run from here."""

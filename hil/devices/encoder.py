@@ -8,16 +8,18 @@ a little off centre, and the kernel stamps late. Faults L0 to L4 are those of ph
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from heapq import merge
 from random import Random
 
 from hil.devices.lines import Pulse
 from hil.physics.motion import TURN, Motion
 
 SECOND = 1_000_000_000
+_FORWARD = (("a", 1), ("b", 1), ("a", 0), ("b", 0))
+"""What the boundaries of a cycle show; backwards each shows its opposite."""
+_BACKWARD = tuple((line, 1 - level) for line, level in _FORWARD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ class Encoder:
         self.phase = own.uniform(0, TURN)
         self.index_width = index_width
         self.moved_ns = 0
-        """Stamp of the last true level change of A or B, without its delay."""
+        """When the last true level change of A or B that was not lost happened."""
         self._rng = Random(f"encoder noise {role} {seed}")
         self._stamp_ns = 0
 
@@ -84,17 +86,21 @@ class Encoder:
     def play(self, motion: Motion, start_ns: int) -> list[Pulse]:
         """The edges of this motion whose time 0 is at `start_ns`, as the kernel stamps and numbers them."""
         edges = self._edges(motion)
-        last = next((time for time, line, _ in reversed(edges) if line != "index"), None)
+        disturbed = self._disturbed(edges, motion)
+        true = set(edges[-50:])
+        last = next((edge[0] for edge in reversed(disturbed) if edge[:3] in true and edge[1] != "index"), None)
         if last is not None:
             self.moved_ns = start_ns + round(last * SECOND)
-        pulses = self._disturbed(edges, motion)
         stamped: list[Pulse] = []
-        mean, rng = self.faults.latency_us, self._rng
-        for time, line, level, gap in pulses:
-            late_us = 5.0 + rng.expovariate(1 / mean) if mean else 0.0
-            at_ns = max(self._stamp_ns, start_ns + round(time * SECOND + late_us * 1000))
-            self._stamp_ns = at_ns
-            stamped.append(Pulse(at_ns, f"{self.role}.{line}", level, gap))
+        mean_ns, chance, log = self.faults.latency_us * 1000, self._rng.random, math.log
+        names = {line: f"{self.role}.{line}" for line in ("a", "b", "index")}
+        newest = self._stamp_ns
+        for time, line, level, gap in disturbed:
+            late_ns = 5000 - mean_ns * log(1 - chance()) if mean_ns else 0
+            at_ns = start_ns + int(time * SECOND + late_ns)
+            newest = max(newest, at_ns)
+            stamped.append(Pulse(newest, names[line], level, gap))
+        self._stamp_ns = newest
         return stamped
 
     def _counts_at(self, angle: float) -> float:
@@ -102,40 +108,54 @@ class Encoder:
 
     def _edges(self, motion: Motion) -> list[tuple[float, str, int]]:
         """(time, line, level) of every true level change."""
-        counted = Motion(motion.times, type(motion.angles)("d", map(self._counts_at, motion.angles)))
-        ways = [
-            [(time, line, int((sense > 0) == rises)) for time, sense in counted.crossings(spacing, offset)]
-            for line, rises, spacing, offset in (
-                ("a", True, 4, self.off[0]),
-                ("b", True, 4, 1 + self.off[1]),
-                ("a", False, 4, 2 + self.off[2]),
-                ("b", False, 4, 3 + self.off[3]),
-                ("index", True, self.counts, 0),
-                ("index", False, self.counts, self.index_width),
-            )
-        ]
-        return list(merge(*ways))
+        counts, off, width = self.counts, self.off, self.index_width
+        at = list(map(self._counts_at, motion.angles))
+        edges: list[tuple[float, str, int]] = []
+        marks: list[tuple[float, str, int]] = []
+        last_s, last = motion.times[0], at[0]
+        n = math.floor(last) - 1
+        while n + off[n & 3] <= last:
+            n += 1
+        above, below = n + off[n & 3], n - 1 + off[(n - 1) & 3]
+        lap = math.floor(last / counts) * counts
+        for time, now in zip(motion.times, at, strict=True):
+            while now >= above:
+                edges.append((last_s + (above - last) / (now - last) * (time - last_s), *_FORWARD[n & 3]))
+                n += 1
+                below, above = above, n + off[n & 3]
+            while now < below:
+                n -= 1
+                edges.append((last_s + (below - last) / (now - last) * (time - last_s), *_BACKWARD[n & 3]))
+                above, below = below, n - 1 + off[(n - 1) & 3]
+            if not (lap + width <= min(now, last) and max(now, last) < lap + counts):
+                low, high = min(now, last), max(now, last)
+                for k in range(math.floor(low / counts) - 1, math.floor(high / counts) + 1):
+                    for where, level in ((k * counts, 1), (k * counts + width, 0)):
+                        if low < where <= high:
+                            share = (where - last) / (now - last)
+                            marks.append((last_s + share * (time - last_s), "index", level ^ (now < last)))
+                lap = math.floor(now / counts) * counts
+            last_s, last = time, now
+        for mark in marks:
+            insort(edges, mark)
+        return edges
 
     def _disturbed(self, edges: Sequence[tuple[float, str, int]], motion: Motion) -> list[tuple[float, str, int, int]]:
         """The same edges with glitches added, edges lost and queues overflown; the last number is the hole before."""
         f, rng = self.faults, self._rng
         wild = list(edges)
-        if f.glitches_per_s and motion.ends > 0:
-            first_levels = self.levels_at(motion.angles[0])
-            calm = {line: [(-math.inf, first_levels[f"{self.role}.{line}"])] for line in "ab"}
-            for time, line, new in edges:
-                if line in calm:
-                    calm[line].append((time, new))
-            time = rng.expovariate(f.glitches_per_s)
-            while time < motion.ends:
-                line = rng.choice("ab")
-                now = calm[line][bisect_right(calm[line], (time, 2)) - 1][1]
-                wild.append((time, line, 1 - now))
-                if rng.random() >= f.half:
-                    wild.append((time + rng.uniform(1e-6, 30e-6), line, now))
-                time += rng.expovariate(f.glitches_per_s)
-            wild.sort(key=lambda edge: edge[0])
-        kept = [(time, line, new, 0) for time, line, new in wild if not f.lost or rng.random() >= f.lost]
+        time = rng.expovariate(f.glitches_per_s) if f.glitches_per_s else math.inf
+        while time < motion.ends:
+            line = rng.choice("ab")
+            now = self.levels_at(motion.at(time))[f"{self.role}.{line}"]
+            insort(wild, (time, line, 1 - now))
+            if rng.random() >= f.half:
+                insort(wild, (time + rng.uniform(1e-6, 30e-6), line, now))
+            time += rng.expovariate(f.glitches_per_s)
+        kept = [(*edge, 0) for edge in wild]
+        place = len(kept)
+        while f.lost and (place := place - 1 - math.floor(math.log(1 - rng.random()) / math.log1p(-f.lost))) >= 0:
+            del kept[place]
         for _ in range(f.bursts if len(kept) > 1000 else 0):
             first, length = rng.randrange(200, len(kept) - 600), rng.randint(20, 400)
             holes: dict[str, int] = {}

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from drivers.base import Edge, load
 from drivers.encoder.decoder import Encoder
 from drivers.encoder.options import Options
+from drivers.encoder.quadrature import Quadrature
 from rules.facts import DeviceBack, DeviceLost, Doubtful, Fact, Overrun, SpinStarted, SpinStopped
 from tests.drivers.signals import MS, RAD, SECOND, TURN, coast, edges, launch, push, rebound, renumbered, still, to
 from tests.drivers.signals import Path as Motion
@@ -279,6 +280,38 @@ def test_case_52_a_full_queue_is_counted_and_the_count_goes_on() -> None:
     assert device.health()["lost_edges"] == 976
     assert lost > 0
     assert device.sample()["count"] == sum("index" not in edge.line for edge in clean)
+
+
+def test_a_wheel_whose_queue_was_full_for_long_is_as_fast_as_before() -> None:
+    """Else the first edge that does not fit behind the hole would turn it round."""
+    quadrature = Quadrature(TURN)
+    for n in range(40):
+        quadrature.judge(n % 4, n * MS)
+    quadrature.hole(0, 150, 340 * MS)
+    assert quadrature.is_fast(341 * MS)
+    quadrature.hole(0, 3, 900 * MS)
+    assert not quadrature.is_fast(901 * MS)
+
+
+def test_a_sense_that_was_mistaken_at_speed_is_put_right_within_some_edges() -> None:
+    """Nothing turns back so fast; but a hole or noise may have shown the sense that was before."""
+    seen = edges([(0.0, 0.5), (1.0, 1200.5), (2.0, 0.5)])
+    device = encoder()
+    device.feed(seen)
+    assert abs(device.sample()["count"]) <= 4
+    assert 0 < device.counters["lost_edges"] < 20
+
+
+def test_an_impossible_edge_at_the_end_puts_the_standstill_off_but_not_for_ever() -> None:
+    """W5: never before the last edge and a second and a half, whatever noise follows."""
+    seen = edges(launch([(0.0, 0.5)], 7000))
+    last = seen[-1]
+    for late_ms, stop_ms in ((700, 2200), (1200, 1500)):
+        device = encoder()
+        again = last._replace(at_ns=last.at_ns + late_ms * MS, seq=last.seq + 1)  # the same level again
+        facts = device.feed([*seen, again]) + device.tick(last.at_ns + 5 * SECOND)
+        (stopped,) = (fact for fact in facts if isinstance(fact, SpinStopped))
+        assert stopped.at_ns == last.at_ns + stop_ms * MS
 
 
 def test_losses_are_told_at_once_and_then_once_a_second() -> None:
