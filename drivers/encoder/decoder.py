@@ -40,7 +40,8 @@ _OVERRUN_EVERY_NS: Final = 1000 * MS
 
 _STATE: Final = (
     "_zero", "_candidate", "_index_c", "_lost_since_index", "_alone", "_alone_line", "_alone_c", "_alone_ns",
-    "_alone_index", "_turn_c", "_odd", "_odd_ns", "_odd_at_loss", "_back_c", "_why", "_port_why", "_untold",
+    "_alone_index", "_alone_fast",
+    "_turn_c", "_odd", "_odd_ns", "_odd_at_loss", "_back_c", "_why", "_port_why", "_untold",
     "_untold_ns", "_pulses", "_pulses_ns", "_fact_ns",
 )  # fmt: skip
 
@@ -75,6 +76,8 @@ class Encoder:
         self._alone_line = -1
         self._alone_index: int | None = None
         """How many there were at the last index pulse."""
+        self._alone_fast = False
+        """They began while the thing was in full motion."""
         self._odd, self._odd_ns = 0, NEVER
         """Impossible edges in the present turn."""
         self._odd_at_loss = self._back_c = 0
@@ -328,10 +331,13 @@ class Encoder:
         """One line moves and the other does not: trembling on an edge, or a dead channel."""
         if line != self._alone_line or self._quadrature.c != self._alone_c:
             self._alone, self._alone_line, self._alone_ns, self._alone_index = 0, line, t, None
+            self._alone_fast = self._quadrature.came_fast(t)
         self._alone += 1
-        if self._alone >= _ALONE and (
-            self._quadrature.is_fast(t) or (self._alone >= _STORM and t - self._alone_ns < self._alone * _STORM_NS)
-        ):
+        if self._alone < _ALONE:
+            return
+        span_ns = t - self._alone_ns
+        moving = self._quadrature.is_fast(t) or (self._alone_fast and self._quadrature.keeps_up(self._alone, span_ns))
+        if moving or (self._alone >= _STORM and span_ns < self._alone * _STORM_NS):
             self._lose("dead_channel", t, facts)
 
     def _count_odd(self, odd: int, t: int, facts: list[Fact]) -> None:

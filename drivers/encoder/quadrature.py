@@ -25,12 +25,14 @@ FAST: Final = 0.25
 """rad/s above which nothing reverses inside one count."""
 CONTRARY: Final = 6
 """So many edges in a row that follow one another against the present sense: it is the wrong one."""
+SURE: Final = 32
+"""So many counts without an impossible edge or a reversal make the sense sure; a late line looks as the other sense."""
 CALLS: Final = 9
 """`fit` that no edge has, so that every edge comes to `judge`."""
 
 _STATE: Final = (
     "c", "direction", "fit", "last_ns", "_rotation", "_known", "_first", "_suspect", "_other",
-    "_other_at", "_hole_from", "_hole_to", "_judged", "_contrary", "_contrary_c",
+    "_other_at", "_hole_from", "_hole_to", "_judged", "_contrary", "_contrary_c", "_doubt_c",
 )  # fmt: skip
 
 
@@ -64,6 +66,8 @@ class Quadrature:
         """Counts before and after the last hole."""
         self._late = [NEVER, NEVER]
         """Per line, the count after its last edge whose level was asked for too late."""
+        self._doubt_c = -SURE
+        """Count at the last impossible edge or reversal."""
         self._judged = self._contrary = self._contrary_c = 0
         """The boundary judged last; how many followed one another against the sense, and the count before them."""
 
@@ -97,6 +101,8 @@ class Quadrature:
                 self._step(1, t)
             else:
                 self._suspect = boundary
+        if odd:
+            self._doubt_c = self.c
         self._refit()
         return odd, lost
 
@@ -108,6 +114,14 @@ class Quadrature:
     def is_fast(self, t: int) -> bool:
         """Too fast, up to now, to reverse inside one count."""
         return t - self._step_ns(4) < 4 * self._fast_ns and t - self.last_ns < self._fast_ns
+
+    def came_fast(self, t: int) -> bool:
+        """It was too fast to stand still now."""
+        return max(t - self.last_ns, self.last_ns - self._step_ns(5)) < 4 * self._fast_ns
+
+    def keeps_up(self, edges: int, span_ns: int) -> bool:
+        """So many edges in this time are not the trembling of something that was stopped."""
+        return span_ns < 4 * edges * self._fast_ns
 
     def broke_off(self, slowest_ns: int) -> bool:
         """The steps ended without slowing down: the last cycle took less than `slowest_ns`, hardly more than its last.
@@ -185,7 +199,8 @@ class Quadrature:
             self._step(1, t)
             return 0, 0
         line = (boundary + self._rotation) & 1
-        if self._ahead(boundary ^ 2, self.c) == 0 and (repeated or abs(self.c - self._late[line]) <= 1):
+        late = self._ahead(boundary ^ 2, self.c) == 0 and abs(self.c - self._doubt_c) >= SURE
+        if late and (repeated or abs(self.c - self._late[line]) <= 1):
             self._step(1, t)
             self._late[line] = self.c
             return 0, 0
@@ -220,6 +235,7 @@ class Quadrature:
 
     def _turn_back(self, t: int) -> None:
         self.direction = -self.direction
+        self._doubt_c = self.c
         self.ring[:] = [NEVER] * 16
         self._step(1, t)
 

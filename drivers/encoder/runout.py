@@ -17,6 +17,8 @@ LEARNED: Final = 5
 LEAK_S: Final = 1.0
 SLOW: Final = 0.6
 """rad/s below which the observer is blind and the late tests watch."""
+_LATE: Final = 0.75
+"""rad/s below which a peg's share of the energy is watched."""
 BLOCK_S: Final = 0.25
 """Length of one measurement of the deceleration."""
 _MEMORY: Final = 0.95
@@ -45,6 +47,10 @@ class NaturalLaw:
         speed = min(speed, 1.2 * self.fastest) if self.fastest else speed
         f0, f1, f2 = self.fit
         return max(0.0, f0 + speed * (f1 + speed * f2))
+
+    def per_peg(self, pitch: float) -> float | None:
+        """Squared speed that a peg and its gap of `pitch` radians take at 0.9 rad/s; None until it is learned."""
+        return 2 * self(0.9) * pitch if self.spins >= LEARNED else None
 
     def learn(self, blocks: list[tuple[float, float]], departure: float) -> None:
         """One more good spin: (speed, deceleration) measured one after the other, and its largest departure."""
@@ -83,7 +89,7 @@ class NaturalLaw:
 class RunOut:
     """One spin from the onset of slowing to rest."""
 
-    __slots__ = ("_at_ns", "_block", "_energies", "_expected", "blocks", "departure", "passed")
+    __slots__ = ("_at_ns", "_block", "_energies", "_expected", "_late_blind", "blocks", "departure", "passed")
 
     def __init__(self) -> None:
         self.blocks: list[tuple[float, float]] = []
@@ -95,6 +101,8 @@ class RunOut:
         self._block: tuple[int, float] | None = None
         self._energies: list[tuple[int, float]] = []
         """(gap, squared speed in its free stretch)."""
+        self._late_blind = False
+        """Edges were wrong in the last pegs."""
 
     def speed(self, at_ns: int, speed: float, law: NaturalLaw, threshold: float) -> float:
         """Excess of the departure over its threshold: above 0 the wheel is braked, below 0 pushed, 0 = natural."""
@@ -120,25 +128,27 @@ class RunOut:
         self._at_ns = at_ns
         return max(0.0, departure - threshold) + min(0.0, departure + threshold)
 
-    def free_stretch(self, gap: int, speed: float) -> bool:
-        """The strap hung free in this gap at this speed; true when the peg before took more than pegs take."""
+    def free_stretch(self, gap: int, speed: float, learned: float | None) -> bool:
+        """The strap hung free in this gap at this speed; true when the peg before took more than pegs take.
+
+        `learned`: squared speed that a peg takes of this wheel, where that is known.
+        """
         self.passed = False
         energies = self._energies
         energies.append((gap, speed * speed))
         del energies[:-200]
-        per_peg = self._per_peg()
-        if per_peg is None or len(energies) < 2:
+        per_peg = self._per_peg(learned)
+        if per_peg is None or len(energies) < 2 or self._late_blind:
             return False
         (before, more), (after, less) = energies[-2:]
-        return after - before == 1 and 0.2 < math.sqrt(more) < 0.75 and more - less > 1.7 * per_peg
+        return after - before == 1 and 0.2 < math.sqrt(more) < _LATE and more - less > 1.7 * per_peg
 
-    def rest_is_early(self) -> bool:
-        """At rest: the wheel had energy in hand for a peg that it did not pass, or ran too few pegs after 0.6 rad/s."""
-        per_peg = self._per_peg()
-        if per_peg is None:
+    def rest_is_early(self, learned: float | None) -> bool:
+        """At rest: the wheel had energy in hand for a peg or a gap more, or ran too few pegs after 0.6 rad/s."""
+        per_peg = self._per_peg(learned)
+        if per_peg is None or not self._energies or self._late_blind:
             return False
-        last = self._energies[-1][1]
-        if not self.passed and last > 1.6 * per_peg:
+        if self._energies[-1][1] > (1.85 if self.passed else 1.6) * per_peg:
             return True
         slow = [gap for gap, energy in self._energies if energy < SLOW * SLOW]
         run = slow[-1] - slow[0] + 2 if slow else 1
@@ -147,6 +157,9 @@ class RunOut:
     def interrupt(self) -> None:
         """Speeds before and after this must not be compared."""
         self._expected = self._block = None
+        if self._energies and self._energies[-1][1] < _LATE * _LATE:
+            self._late_blind = True
+        self._energies.clear()
 
     def snapshot(self) -> dict[str, Any]:
         """JSON-able state."""
@@ -158,6 +171,7 @@ class RunOut:
             "at_ns": self._at_ns,
             "block": None if self._block is None else list(self._block),
             "energies": [list(energy) for energy in self._energies],
+            "late_blind": self._late_blind,
         }
 
     @classmethod
@@ -169,6 +183,7 @@ class RunOut:
         run._expected, run._at_ns = state["expected"], state["at_ns"]
         run._block = None if state["block"] is None else (state["block"][0], state["block"][1])
         run._energies = [(gap, energy) for gap, energy in state["energies"]]
+        run._late_blind = state["late_blind"]
         return run
 
     def _measure(self, at_ns: int, speed: float) -> None:
@@ -182,8 +197,8 @@ class RunOut:
             del self.blocks[:-400]
             self._block = at_ns, speed
 
-    def _per_peg(self) -> float | None:
-        """Squared speed that one peg takes, from the gaps between 1.3 and 0.6 rad/s of this spin."""
+    def _per_peg(self, learned: float | None) -> float | None:
+        """Squared speed that one peg takes, from the gaps between 1.3 and 0.6 rad/s of this spin, or as learned."""
         energies = self._energies
         drops = [
             more - less
@@ -191,7 +206,7 @@ class RunOut:
             if after - before == 1 and more < 1.69 and less > SLOW * SLOW
         ]
         middle = median(drops) if len(drops) >= 4 else 0.0
-        return middle if middle > 0 else None
+        return middle if middle > 0 else learned
 
 
 def _solve3(a: list[list[float]], b: list[float]) -> list[float]:

@@ -405,11 +405,7 @@ class Tracker:
         span = t - self._free_from_ns
         gap = math.floor((self._free_from - self._base) * self.sense / self._pitch)
         self._free_end = None
-        if (
-            span > 0
-            and self._run_out.free_stretch(gap, abs(c - self._free_from) * self._rad / span)
-            and not self.flawed
-        ):
+        if span > 0 and self._run_out.free_stretch(gap, abs(c - self._free_from) * self._rad / span, self._per_peg):
             self._obstruct(t, "late", facts)
 
     def _obstruct(self, t: int, why: str, facts: list[Fact]) -> None:
@@ -422,7 +418,7 @@ class Tracker:
         self._remember(self.far)
         travel = (self.furthest - self.spin_origin + self.corrected) * self.spin
         if self._options.pegs:
-            if not self.flawed and self._run_out.rest_is_early():
+            if self._run_out.rest_is_early(self._per_peg):
                 self._obstruct(at_ns, "late", facts)
             good = self._slowed and not self._obstructed and not self.flawed and travel >= 2 * turn
             if good and self._run_out.blocks:
@@ -444,6 +440,10 @@ class Tracker:
         self.slow_due_ns = None
 
     # --- the marker at the pegs ---
+
+    @property
+    def _per_peg(self) -> float | None:
+        return self.law.per_peg(2 * math.pi / self._options.cells)
 
     @property
     def _hysteresis(self) -> float:

@@ -9,12 +9,14 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
 from drivers.base import Edge
 from drivers.encoder.decoder import Encoder as Decoder
 from drivers.encoder.options import Options
+from drivers.encoder.runout import LEARNED
 from hil.devices.encoder import LEVELS, Encoder
 from hil.devices.lines import Pulse
 from hil.physics.motion import TURN, Motion, move_by_hand
@@ -22,7 +24,10 @@ from hil.physics.wheel import FortuneWheel, Launch, Spin, Touch
 from rules.facts import (
     DeviceLost,
     Direction,
+    Doubtful,
     Fact,
+    Overrun,
+    SpinObstructed,
     SpinSlowed,
     SpinStarted,
     SpinStopped,
@@ -198,6 +203,156 @@ def _share(tally: Counter[str], what: str, question: str, levels: Sequence[str],
     return Figure(what=what, value=100 * wrong / spins, unit="%", aim=aim, how=how)
 
 
+# --- W7 and W8: who touched the wheel? ---
+
+
+class Kind(NamedTuple):
+    """A kind of touch: what it is, its bounds, and how many in a hundred must be seen."""
+
+    what: str
+    newtons: tuple[float, float]
+    seconds: tuple[float, float]
+    at_share: tuple[float, float] = (0.25, 0.9)
+    """Of the launch speed, when it begins; or ..."""
+    at_rad_s: tuple[float, float] | None = None
+    pushes: bool = False
+    aim: str = ""
+    by_the_stop: bool = False
+
+
+KINDS = (
+    Kind("2 N.s in 0.2 s", (10, 10), (0.2, 0.2), aim=">= 99"),
+    Kind("5 N for 0.3 to 1 s", (5, 5), (0.3, 1.0), aim=">= 99"),
+    Kind("10 N for 0.3 to 1 s", (10, 10), (0.3, 1.0), aim=">= 99"),
+    Kind("hand of 20 to 60 N above 0.4 rad/s until the stop", (20, 60), (5, 5), at_rad_s=(0.4, 1.2), aim=">= 95",
+         by_the_stop=True),
+    Kind("hand of 20 to 60 N in the fast wheel until the stop", (20, 60), (5, 5), aim=">= 95", by_the_stop=True),
+    Kind("hand at 0.15 to 0.7 rad/s", (20, 60), (5, 5), at_rad_s=(0.15, 0.7), by_the_stop=True),
+    Kind("1 N.s in 0.2 s", (5, 5), (0.2, 0.2)),
+    Kind("1.5 N.s in 0.2 s", (7.5, 7.5), (0.2, 0.2)),
+    Kind("2 N for 0.3 to 1 s", (2, 2), (0.3, 1.0)),
+    Kind("push of 10 N for 0.2 to 0.5 s", (10, 10), (0.2, 0.5), pushes=True),
+)  # fmt: skip
+
+
+def touched(job: tuple[int, int, int, int]) -> Counter[str]:
+    """One wheel: free spins that teach the decoder, then `count` touches of kind `k` (-1: nobody touches)."""
+    seed, k, number, count = job
+    name = f"touch {seed} {k} {number}"
+    rng = Random(name)
+    tally: Counter[str] = Counter()
+    hows = [launch(rng, rng.choice((1, -1))) for _ in range(FREE if k >= 0 else count)]
+    for _ in range(count if k >= 0 else 0):
+        hows.append(launch(rng, rng.choice((1, -1))))
+        kind, speed = KINDS[k], hows[-1].speed
+        share = rng.uniform(*kind.at_rad_s) / speed if kind.at_rad_s else rng.uniform(*kind.at_share)
+        touch = Touch(
+            newtons=rng.uniform(*kind.newtons), seconds=rng.uniform(*kind.seconds), at_share=share, pushes=kind.pushes
+        )
+        hows[-1] = replace(hows[-1], touches=(touch,))
+    seen = evening(name, [(how, rng) for how in hows], ["L1"], 600, 0)
+    for n, (how, watched) in enumerate(zip(hows, (each["L1"] for each in seen), strict=True)):
+        told = [fact.at_ns for fact in watched.facts if isinstance(fact, SpinObstructed)]
+        if not how.touches:
+            tally["natural"] += 1
+            tally["new"] += n < LEARNED
+            tally["false"] += bool(told)
+            tally["false new"] += bool(told) and n < LEARNED
+            continue
+        if watched.spin.touched_s is None:
+            continue
+        tally["touched"] += 1
+        delays = [watched.since(at_ns, watched.spin.touched_s) for at_ns in told]
+        tally["early"] += any(delay < 0 for delay in delays)
+        tally["seen"] += any(delay >= 0 for delay in delays)
+        tally["soon"] += any(0 <= delay <= 0.5 for delay in delays)
+    return tally
+
+
+def natural(n: int, seed: int, workers: int) -> tuple[Figure, ...]:
+    counts = [min(EVENING, n - start) for start in range(0, n, EVENING)]
+    tally = sum(spread(touched, [(seed, -1, k, count) for k, count in enumerate(counts)], workers), Counter())
+    spins, false = tally["natural"], tally["false"]
+    how = f"{false} of {spins:,} spins, of which {tally['false new']} among the {tally['new']} that teach the decoder"
+    return (Figure(what="obstruction told that was none", value=100 * false / spins, unit="%", aim="<= 0.1", how=how),)
+
+
+def touches(n: int, seed: int, workers: int) -> tuple[Figure, ...]:
+    each = EVENING - FREE
+    jobs = [(seed, k, start, min(each, n - start)) for k in range(len(KINDS)) for start in range(0, n, each)]
+    done = spread(touched, jobs, workers)
+    figures = []
+    for k, kind in enumerate(KINDS):
+        tally: Counter[str] = sum((part for job, part in zip(jobs, done, strict=True) if job[1] == k), Counter())
+        good, when = ("seen", "by the stop") if kind.by_the_stop else ("soon", "in 0.5 s")
+        figures.append(
+            Figure(
+                what=f"{kind.what}: seen {when}",
+                value=100 * tally[good] / tally["touched"],
+                unit="%",
+                aim=kind.aim,
+                how=f"{tally[good]} of {tally['touched']}; {tally['seen']} by the stop",
+            )
+        )
+    return tuple(figures)
+
+
+# --- E1: the encoder is at fault ---
+
+
+def fault(job: tuple[int, int]) -> Counter[str]:
+    """One spin of each: a channel that dies, a hole in the numbering, an index where none is due."""
+    seed, number = job
+    name = f"fault {seed} {number}"
+    tally: Counter[str] = Counter()
+    for what in ("dead", "hole", "index"):
+        rng = Random(f"{name} {what}")
+        wheel, table = FortuneWheel(seed=name), Table(name, "L0", rng.choice((360, 600)))
+        table.watch(turned_by_hand(wheel))
+        spin = wheel.spin(launch(rng, rng.choice((1, -1))), rng)
+        start_ns = table.now_ns
+        pulses = table.encoder.play(spin.motion, start_ns)
+        at_s = rng.uniform(spin.forward_s + 0.3, spin.released_s + 0.6 * (spin.rest_s - spin.released_s))
+        at_ns = start_ns + round(at_s * SECOND)
+        line = f"wheel.{rng.choice('ab')}"
+        if what == "dead":
+            pulses = [pulse for pulse in pulses if pulse.line != line or pulse.at_ns < at_ns]
+        elif what == "hole":
+            first = next(n for n, pulse in enumerate(pulses) if pulse.at_ns >= at_ns and pulse.line == line)
+            pulses[first] = pulses[first]._replace(gap=rng.randint(1, 40))
+        else:
+            false = Pulse(at_ns, "wheel.index", 1), Pulse(at_ns + 2_000_000, "wheel.index", 0)
+            pulses = sorted([*pulses, *false])
+        facts = table.feed(pulses) + table.decoder.tick(pulses[-1].at_ns + 4 * SECOND)
+        after = [fact for fact in facts if fact.at_ns >= at_ns]
+        if what == "dead":
+            lost = next((fact.at_ns for fact in after if isinstance(fact, DeviceLost)), None)
+            if lost is not None:
+                gone = abs(spin.motion.at((lost - start_ns) / SECOND) - spin.motion.at(at_s))
+                tally[what] += gone <= math.radians(15)
+        elif what == "hole":
+            tally[what] += any(isinstance(fact, Overrun) for fact in after)
+        else:
+            tally[what] += any(isinstance(fact, Doubtful) and fact.why == "index_fault" for fact in after)
+        tally["runs"] += 1
+    return tally
+
+
+def faults(n: int, seed: int, workers: int) -> tuple[Figure, ...]:
+    tally: Counter[str] = sum(spread(fault, [(seed, k) for k in range(n)], workers), Counter())
+    return tuple(
+        Figure(what=what, value=100 * tally[key] / n, unit="%", aim=">= 100", how=f"{tally[key]} of {n} spins")
+        for key, what in (
+            ("dead", "a channel that dies is told within 15 degrees"),
+            ("hole", "a hole in the numbering is told"),
+            ("index", "an index where none is due is told"),
+        )
+    )
+
+
+# --- the bars ---
+
+
 def turns(n: int, seed: int, workers: int) -> tuple[Figure, ...]:
     tally = sessions(n, seed, workers)
     return (
@@ -244,4 +399,12 @@ BARS = (
     Bar(id="W4", text="slowing after the release, never between two pushes", n=1000, measure=slowing),
     Bar(id="W5", text="stop 1.5 to 2.5 s after the last edge", n=1000, measure=stop),
     Bar(id="W6", text="cell at 360 pulses or more, calibration within 0.3 degrees", n=1000, measure=cell),
+    Bar(id="W7", text="obstruction: false alarms below 0.1 %", n=4000, measure=natural),
+    Bar(
+        id="W8",
+        text="a touch of 2 N.s, or of 5 N for 0.3 s, in the fast wheel",
+        n=400,
+        measure=touches,
+    ),
+    Bar(id="E1", text="dead channel, hole in the numbering, false index", n=100, measure=faults),
 )

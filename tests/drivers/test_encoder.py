@@ -302,6 +302,15 @@ def test_a_sense_that_was_mistaken_at_speed_is_put_right_within_some_edges() -> 
     assert 0 < device.counters["lost_edges"] < 20
 
 
+def test_a_mistaken_sense_does_not_pass_for_a_line_that_is_late() -> None:
+    """Forwards reads as backwards with the levels of one line upside down."""
+    seen = edges([(0.0, 0.5), (1.0, 1200.5), (2.0, 0.5)])
+    back = next(n for n, edge in enumerate(seen) if edge.at_ns > 2 * SECOND)
+    device = encoder()
+    device.feed(renumbered(seen[: back + 3] + seen[back + 4 :]))
+    assert abs(device.sample()["count"]) <= 8
+
+
 def test_an_impossible_edge_at_the_end_puts_the_standstill_off_but_not_for_ever() -> None:
     """W5: never before the last edge and a second and a half, whatever noise follows."""
     seen = edges(launch([(0.0, 0.5)], 7000))
@@ -492,6 +501,19 @@ def test_case_62e_a_dead_channel_is_found_within_15_degrees(dead: str) -> None:
     assert passed / TURN * 360 <= 15
     stops = [fact for fact in facts if isinstance(fact, SpinStopped)]
     assert all(stop.cell is None for stop in stops)
+
+
+@pytest.mark.parametrize("dead", ["wheel.a", "wheel.b"])
+@pytest.mark.parametrize("speed", [0.4, 0.7, 1.0])
+def test_a_channel_that_dies_in_a_slow_wheel_is_not_taken_for_trembling(dead: str, speed: float) -> None:
+    """E1: a wheel that ran did not stop at once; the standstill would be told with a cell."""
+    path, _ = coast(push([(0.0, 0.5)], speed * RAD, 0.6), speed * RAD, 0.05 * RAD, 4.0)
+    seen = edges(path)
+    half = seen[len(seen) // 2].at_ns
+    facts = told([edge for edge in seen if edge.line != dead or edge.at_ns < half])
+    lost = next(fact for fact in facts if isinstance(fact, DeviceLost))
+    assert lost.why == "dead_channel"
+    assert (lost.at_ns - half) / SECOND * speed < 0.26  # 15 degrees
 
 
 @pytest.mark.parametrize("speed", [2.0, 5.0])
