@@ -181,16 +181,23 @@ class Instruments:
 
     def asks(self, role: str) -> frozenset[str]:
         """The commands of a device that change nothing there; raises ValueError when it takes none at all."""
-        if role not in self._serials:
+        if not hasattr(self.decoders[role], "asks"):
             raise ValueError(f"{role} is a device of lines: it takes no commands")
         names: frozenset[str] = self.decoders[role].asks
         return names
 
+    def guide(self, role: str) -> str:
+        """How a technician puts this device into service; empty where there is nothing to say."""
+        return str(getattr(self.decoders[role], "guide", ""))
+
     async def ask(self, role: str, name: str, args: Mapping[str, object]) -> Answer:
-        """A technician's command for a serial device, and its answer.
+        """A technician's command for a device, and its answer.
 
         Raises ValueError when it has none of this name, is not there, or does not answer.
         """
+        if role not in self._serials:
+            answer: Answer = self.decoders[role].answer(name, args)
+            return answer
         try:
             return await self._serials[role].ask(name, args)
         except PortError as error:

@@ -188,7 +188,7 @@ class Orders:
         return "", {"devices": sorted(health["devices"]), "tasks": sorted(health["tasks"])}
 
     async def _calibrate(self, command: Authorised) -> tuple[str, dict[str, Any]]:
-        """What the devices that learn have learned; or an order that changes one."""
+        """What the devices that learn have learned, and how one is put into service; or an order to one."""
         if "order" in command.args:
             return await self._answer(self._role(command), command.args["order"], command)
         roles = self._roles(command)
@@ -196,7 +196,7 @@ class Orders:
         learned = {role: sample for role, sample in samples.items() if "learned" in sample}
         if not learned:
             raise Refuse(text("cmd_rien_a_calibrer", roles=", ".join(roles)))
-        return "", learned
+        return self._instruments.guide(roles[0]) if "role" in command.args else "", learned
 
     async def _answer(
         self, role: str, order: str, command: Authorised, *, asks: bool = False

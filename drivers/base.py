@@ -95,7 +95,11 @@ class Decoder(Protocol):
 
 
 class EdgeDecoder(Decoder, Protocol):
-    """Decodes level changes of a device's lines."""
+    """Decodes level changes of a device's lines.
+
+    One that a technician may ask has `asks` (as `ByteDecoder`), `answer(name, args) -> Answer` at once (ValueError
+    when there is no such command), and `guide`: how it is put into service, in French.
+    """
 
     def feed(self, edges: Sequence[Edge]) -> list[Fact]:
         """Edges in order of their time; never raises."""

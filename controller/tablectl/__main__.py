@@ -58,10 +58,12 @@ def parser() -> argparse.ArgumentParser:
     selftest = words.add_parser("selftest", help="a device's own test, or the controller's")
     selftest.add_argument("role", nargs="?", metavar="ROLE")
     calibrate = words.add_parser(
-        "calibrate", help="what devices have learned, or set one: calibrate wheel_sensor mode 1159"
+        "calibrate", help="what devices have learned; with ROLE how one is put into service; or an order to it"
     )
     calibrate.add_argument("role", nargs="?", metavar="ROLE")
-    calibrate.add_argument("order", nargs="?", metavar="ORDER", help="a command that changes the device: table closed")
+    calibrate.add_argument(
+        "order", nargs="?", metavar="ORDER", help="a command of the device; the table closed if it changes something"
+    )
     calibrate.add_argument("value", nargs="?", metavar="VALUE")
     for signed in (command, diag, selftest, calibrate):
         signed.add_argument("--key", type=Path, metavar="FILE", help="private key (`tablectl keygen`); else the kernel")

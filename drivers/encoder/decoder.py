@@ -8,13 +8,15 @@ index again (field cases 50, 52, 62, 64, 69; physics README section 4.3).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from drivers.base import Edge, Snapshot
+from drivers.base import Answer, Edge, Snapshot
+from drivers.encoder.commissioning import Commissioning
 from drivers.encoder.edges import HOLD_NS, HOLE, NEVER, PULSE, Coded, EdgeFilter
 from drivers.encoder.options import Options
 from drivers.encoder.quadrature import Quadrature
+from drivers.encoder.runout import NaturalLaw
 from drivers.encoder.tracker import MS, Tracker
 from rules.facts import DeviceBack, DeviceLost, Fact, Overrun
 
@@ -36,6 +38,8 @@ _PULSES: Final = 1000
 _PULSES_NS: Final = 1000 * MS
 """More pulses than this in a second are a doubt; trembling on the edge of a mark makes some hundred."""
 _RELEASE_NS: Final = 10 * MS
+_DRIFT: Final = 0.15
+"""A natural run-out that has changed by this share since the commissioning is an alarm (physics README section 8)."""
 _OVERRUN_EVERY_NS: Final = 1000 * MS
 
 _STATE: Final = (
@@ -50,8 +54,8 @@ class Encoder:
     """`EdgeDecoder`; the lines are `<role>.a`, `<role>.b`, `<role>.index`."""
 
     __slots__ = (
-        *_STATE, "_ceased_cycle_ns", "_filter", "_options", "_quadrature", "_role", "_stop_ns", "_tracker", "_wake_ns",
-        "counters",
+        *_STATE, "_ceased_cycle_ns", "_commissioning", "_filter", "_options", "_quadrature", "_role", "_stop_ns",
+        "_tracker", "_wake_ns", "counters",
     )  # fmt: skip
 
     def __init__(self, role: str, options: Options) -> None:
@@ -60,6 +64,7 @@ class Encoder:
         self._quadrature = Quadrature(options.counts_per_turn)
         self._tracker = Tracker(role, options)
         self._ceased_cycle_ns = round(4 * 2 * math.pi / options.counts_per_turn / _CEASED_RAD_S * 1e9)
+        self._commissioning = Commissioning(role, options)
         self._stop_ns = options.stop_ms * MS
         self.counters = {
             "illegal": 0, "lost_edges": 0, "index_seen": 0, "index_fixes": 0, "index_faults": 0, "losses": 0,
@@ -167,16 +172,17 @@ class Encoder:
             "lost": self._why or self._port_why or None,
             "learned_spins": self._tracker.law.spins,
             "last_fact_ns": self._fact_ns,
+            "fault": self._fault(),
         }
 
     def sample(self) -> dict[str, Any]:
         """Speed, position, and what was learned, for `diag` and `calibrate`."""
-        turn, law = self._options.counts_per_turn, self._tracker.law
+        law = self._tracker.law
         standing = self._tracker.sense == 0
         return {
             "mrad_s": 0 if standing else round(1000 * self._tracker.speed),
             "count": self._quadrature.c,
-            "position": None if self._zero is None else (self._quadrature.c - self._zero) % turn,
+            "position": self._position,
             "cell": self._tracker.cells(self._quadrature.c)[0],
             "spinning": self._tracker.spin,
             "edges": self._filter.counters["edges"],
@@ -185,8 +191,48 @@ class Encoder:
                 "spins": law.spins,
                 "slowing_urad_s2": [round(1e6 * f) for f in law.fit],
                 "worst_mrad_s": round(1000 * law.worst),
+                "drift_permille": round(1000 * law.drift),
             },
         }
+
+    # --- the technician ---
+
+    asks = frozenset({"turn", "turned", "touch", "snap", "cell"})
+
+    @property
+    def guide(self) -> str:
+        """How this encoder is put into service, in French."""
+        return self._commissioning.guide
+
+    def answer(self, name: str, args: Mapping[str, object]) -> Answer:
+        """A command of `asks`, or `forget` what was learned; ValueError when there is none of this name."""
+        known, c = self._commissioning, self._quadrature.c
+        odd = self.counters["illegal"] + self.counters["lost_edges"]
+        if name == "turn":
+            return known.begin(c, odd)
+        if name == "turned":
+            return known.turned(c, odd)
+        if name in ("touch", "snap"):
+            return known.mark(name, self._position, self._quadrature.direction)
+        if name == "cell":
+            return known.cell(int(str(args.get("value", -1))), self._position)
+        if name == "forget":
+            spins, self._tracker.law = self._tracker.law.spins, NaturalLaw()
+            return Answer(True, f"{spins} lancers oubliés : faire 20 lancers libres.")
+        raise ValueError(f"there is no {name}; there are: {', '.join(sorted({*self.asks, 'forget'}))}")
+
+    @property
+    def _position(self) -> int | None:
+        return None if self._zero is None else (self._quadrature.c - self._zero) % self._options.counts_per_turn
+
+    def _fault(self) -> str | None:
+        drift = self._tracker.law.drift
+        if abs(drift) <= _DRIFT:
+            return None
+        return (
+            f"La roue ralentit autrement qu'à la mise en service ({100 * drift:+.0f} %) : vérifier lame, picots et "
+            f"roulement, puis calibrate {self._role} forget et 20 lancers libres."
+        )
 
     # --- steps ---
 
@@ -287,6 +333,7 @@ class Encoder:
         if not self._quadrature.direction or rises != (self._quadrature.direction > 0):
             return
         self.counters["index_seen"] += 1
+        self._commissioning.index(c)
         if self._why and not self._is_back(t, facts):
             return
         tracker = self._tracker

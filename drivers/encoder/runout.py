@@ -21,6 +21,10 @@ _LATE: Final = 0.75
 """rad/s below which a peg's share of the energy is watched."""
 BLOCK_S: Final = 0.25
 """Length of one measurement of the deceleration."""
+COMMISSIONED: Final = 20
+"""Free spins of a commissioning: what is learned then is what later drift is measured by."""
+DRIFT_SPEEDS: Final = (1.0, 3.0)
+"""rad/s at which the deceleration is compared."""
 _MEMORY: Final = 0.95
 """Weight of what was known when one more spin is learned: about the last 20 spins count."""
 _FACTORY: Final = (0.210, 0.022, -0.001)
@@ -32,7 +36,7 @@ _RIDGE: Final = (0.01, 0.05, 0.5)
 class NaturalLaw:
     """The deceleration of the free wheel as a function of its speed, learned from spins that nobody disturbed."""
 
-    __slots__ = ("_sums", "fastest", "fit", "spins", "worst")
+    __slots__ = ("_sums", "fastest", "fit", "reference", "spins", "worst")
 
     def __init__(self) -> None:
         self.spins = 0
@@ -41,6 +45,8 @@ class NaturalLaw:
         self.fastest = 0.0
         self.worst = 0.0
         """Largest natural departure in the learned spins, rad/s: the margin to the threshold."""
+        self.reference: list[float] | None = None
+        """Deceleration at `DRIFT_SPEEDS` when the wheel was commissioned."""
 
     def __call__(self, speed: float) -> float:
         """Natural deceleration, rad/s2, never negative."""
@@ -74,16 +80,27 @@ class NaturalLaw:
             [[s0 + ridge[0], s1, s2], [s1, s2 + ridge[1], s3], [s2, s3, s4 + ridge[2]]],
             [t + r * f * scale for t, r, f in zip((t0, t1, t2), ridge, _FACTORY, strict=True)],
         )
+        if self.spins == COMMISSIONED:
+            self.reference = [self(speed) for speed in DRIFT_SPEEDS]
+
+    @property
+    def drift(self) -> float:
+        """By what share the wheel slows otherwise than when it was commissioned, where that differs most."""
+        if not self.reference:
+            return 0.0
+        drifts = [self(w) / before - 1 for w, before in zip(DRIFT_SPEEDS, self.reference, strict=True) if before]
+        return max(drifts, key=abs, default=0.0)
 
     def snapshot(self) -> dict[str, Any]:
         """JSON-able: what the state folder keeps."""
         return {"spins": self.spins, "sums": list(self._sums), "fit": list(self.fit), "fastest": self.fastest,
-                "worst": self.worst}  # fmt: skip
+                "worst": self.worst, "reference": self.reference}  # fmt: skip
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take what was learned before."""
         self.spins, self.fastest, self.worst = state["spins"], state["fastest"], state["worst"]
         self._sums, self.fit = list(state["sums"]), list(state["fit"])
+        self.reference = state.get("reference")
 
 
 class RunOut:

@@ -296,6 +296,10 @@ async def test_commands_of_the_controller_itself() -> None:
         assert heard.count(heard[-1]) == 2  # byte-identical
         assert set(await order(rig, "technicien", "calibrate")) - {"text"} == {"wheel"}
         assert (await order(rig, "technicien", "calibrate", "wheel"))["wheel"]["learned"]["spins"] == 0
+        assert "calibrate wheel turned" in (await order(rig, "technicien", "calibrate", "wheel"))["text"]
+        assert "Tourner" in (await order(rig, "technicien", "calibrate", "wheel", "turn"))["text"]
+        forget = await tool(rig, "calibrate", "wheel", "forget", "--operator", "root", code=1)
+        assert "fermer la table ou passer en maintenance" in forget
         in_play = await tool(rig, "selftest", "wheel_sensor", "--operator", "root", code=1)  # the kernel vouches
         assert "fermer la table ou passer en maintenance" in in_play
         said = (await order(rig, "technicien", "cmd", "diag", "role=wheel_sensor", "seconds=1"))["now"]["hex"]
@@ -308,7 +312,7 @@ async def test_commands_of_the_controller_itself() -> None:
         refused: list[tuple[str, str, dict[str, Any], str]] = [
             ("chef", "diag", {"role": "wheel"}, "unauthorised"),
             ("technicien", "reopen", {"role": "rail"}, "Aucun appareil rail ; il y a : wheel, wheel_sensor"),
-            ("technicien", "selftest", {"role": "wheel"}, "it takes no commands"),
+            ("technicien", "selftest", {"role": "wheel"}, "selftest change l'appareil wheel"),
             ("technicien", "calibrate", {"role": "console"}, "rejected"),
             ("technicien", "log_level", {"level": "loud"}, "malformed Argument level : attendu debug, error, info"),
             ("technicien", "maintenance", {"on": 1}, "attendu true, false"),
