@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import functools
+import math
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from controller import config_file
+from controller.config_check import from_data
 from drivers.base import Edge
 from drivers.cups.decoder import Cups, Options
 from hil.devices.cups import LEVELS, CupSensors
+from hil.devices.encoder import Encoder
 from hil.devices.lines import Pulse
 from hil.physics.basin import Visit, roll_ball
-from rules.facts import Fact, PocketRead
+from hil.physics.motion import Motion
+from hil.physics.plate import Plate
+from rules.decisions import Breach, Severity, Status
+from rules.facts import Direction, Fact, PocketRead, SpinStarted
+from rules.table import Table
 from tests.bars import Bar, spread
-from tests.bench.figures import Figure
+from tests.bench.figures import Figure, percentile
+from tests.rules.playbook import CCW, CW, Play
 
 SECOND = 1_000_000_000
 NOISE = ("L0", "L1", "L2", "L3", "L4")
@@ -131,4 +141,113 @@ def cup(n: int, seed: int, workers: int) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-BARS = (Bar(id="B1", text="boule: the cup right, told 0.5 to 1.6 s after the rest", n=3000, measure=cup),)
+# --- V1: the plate, its crown, and the table that it belongs to ---
+
+
+class Actuation(NamedTuple):
+    """One coup of a vingt-trois: was the sense told right, and is the missing call flagged, and only that."""
+
+    called: bool
+    right_sense: bool
+    flagged: bool
+    held: bool
+    after_s: float
+    """From the beginning of the push to the start that is told."""
+
+
+def plates(job: tuple[int, int, int]) -> list[Actuation]:
+    """One table through an evening: the encoder sits on the crown, each actuation goes against the one before."""
+    seed, number, count = job
+    rng = Random(f"plate {seed} {number}")
+    data = config_file.read_toml(config_file.shipped_tables()["vingt-trois"])
+    data["devices"]["wheel"] |= {"counts_per_turn": 2000, "direction": "ccw"}
+    config = from_data(data, "bar")
+    device = config.devices["wheel"]
+    decoder, crown = device.family.decoder("wheel", device.options), Encoder("wheel", counts_per_turn=2000, seed=seed)
+    game, plate = Play(Table(config.game, config.house)), Plate()
+    game.command("options", plus_de_douze_joueurs=False)
+    game.command("attest", what="affiche")
+    game.command("open")
+    seqs: dict[str, int] = {}
+    return [_actuated(game, decoder, crown, plate, (CW, CCW)[n % 2], rng, seqs) for n in range(count)]
+
+
+def _actuated(
+    game: Play, decoder: Any, crown: Encoder, plate: Plate, sense: Direction, rng: Random, seqs: dict[str, int]
+) -> Actuation:
+    game.now += 5 * SECOND
+    if called := rng.random() < 0.5:
+        game.say("rien_ne_va_plus")
+    start_ns = game.now + round(rng.uniform(0.2, 3.0) * SECOND)
+    whirl = plate.whirl(1 if sense is CW else -1, rng.uniform(6.0, 14.0), rng, push_s=rng.uniform(0.3, 0.8))
+    motion = Motion(whirl.motion.times, array("d", (-angle for angle in whirl.motion.angles)))
+    edges = []
+    for pulse in crown.play(motion, start_ns):
+        seqs[pulse.line] = seqs.get(pulse.line, 0) + 1 + pulse.gap
+        edges.append(Edge(pulse.line, pulse.level, pulse.at_ns, seqs[pulse.line]))
+    game.now = start_ns + round((motion.ends + 4) * SECOND)
+    starts, flags = [], []
+    for fact in decoder.feed(edges) + decoder.tick(game.now):
+        told = game.do(fact)
+        if isinstance(fact, SpinStarted):
+            starts.append(fact)
+            flags += [entry for entry in told if isinstance(entry, Breach) and entry.severity is Severity.HELD]
+    for source in game.table.house.sources:
+        game.read(None, source, cell=whirl.visits[-1].cell)
+    status = game.results[-1].status
+    if status is not Status.VALID:
+        game.command("resolve", role="chef", **{"as": "valid", "why": "vu"})
+    return Actuation(
+        called=called,
+        right_sense=[fact.direction for fact in starts] == [sense],
+        flagged=[entry.code for entry in flags] == ["tirage_avant_rnvp"],
+        held=status is Status.HELD,
+        after_s=(starts[0].at_ns - start_ns) / SECOND if starts else math.inf,
+    )
+
+
+def start(n: int, seed: int, workers: int) -> tuple[Figure, ...]:
+    """V1."""
+    counts = [min(EVENING // 4, n - first) for first in range(0, n, EVENING // 4)]
+    coups = list(chain(*spread(plates, [(seed, k, count) for k, count in enumerate(counts)], workers)))
+    early, called = [c for c in coups if not c.called], [c for c in coups if c.called]
+    return (
+        Figure(
+            what="start without rien ne va plus not flagged, or not held",
+            value=sum(not (coup.flagged and coup.held) for coup in early),
+            unit="coups",
+            aim="<= 0",
+            how=f"of {len(early)}",
+        ),
+        Figure(
+            what="start after rien ne va plus flagged, or held",
+            value=sum(coup.flagged or coup.held for coup in called),
+            unit="coups",
+            aim="<= 0",
+            how=f"of {len(called)}",
+        ),
+        Figure(
+            what="sense of the plate wrong, encoder on the crown",
+            value=sum(not coup.right_sense for coup in coups),
+            unit="coups",
+            aim="<= 0",
+            how=f"of {len(coups)}, both senses",
+        ),
+        Figure(
+            what="told after the push begins, 99 %",
+            value=percentile([coup.after_s for coup in coups], 0.99),
+            unit="s",
+            how="decided after 90 degrees",
+        ),
+    )
+
+
+BARS = (
+    Bar(id="B1", text="boule: the cup right, told 0.5 to 1.6 s after the rest", n=3000, measure=cup),
+    Bar(
+        id="V1",
+        text="vingt-trois: a start that nobody called is flagged, the sense right",
+        n=300,
+        measure=start,
+    ),
+)
