@@ -45,9 +45,9 @@ class Cells(Apparatus):
 
         `hops` and `picked_up_ms` are what becomes of it then, `sensor` what its sensors make of that.
         """
-        seen = [Visit(-1.0, thrown_s, cell) for cell in self.lying]
+        before = [Visit(-1.0, thrown_s, cell) for cell in self.lying]
         *calls, rest = (Visit(thrown_s + begins, thrown_s + ends, cell) for begins, ends, cell in visits)
-        seen += calls
+        seen = list(calls)
         if hop := how.get("hops"):
             leaves = rest.begins + hop["ms"] / 1000
             seen.append(rest._replace(ends=leaves))
@@ -61,7 +61,7 @@ class Cells(Apparatus):
         if "picked_up_ms" in how:
             ends = thrown_s + how["picked_up_ms"] / 1000
             seen = [visit._replace(ends=min(visit.ends, ends)) for visit in seen if visit.begins < ends]
-        drawn.visits = seen
+        drawn.visits = before + seen
         self.lying = [visit.cell for visit in seen if visit.ends == math.inf]
 
     def nothing(self, how: Mapping[str, Any]) -> Drawn:
