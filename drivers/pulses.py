@@ -10,7 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from drivers.base import Edge
 
-_STATE: Final = ("_up", "_rise", "_fall", "_seqs")
+_LISTS: Final = ("_up", "_rise", "_fall", "_seqs")
+_OVERRUN_EVERY_NS: Final = 1_000_000_000
+_NEVER: Final = -(1 << 62)
 
 
 class Pulse(NamedTuple):
@@ -27,7 +29,7 @@ class Pulse(NamedTuple):
 class Pulses:
     """The lines of one device, by name; pure."""
 
-    __slots__ = (*_STATE, "_lines", "_merge_ns", "_shortest_ns", "counters")
+    __slots__ = (*_LISTS, "_lines", "_lost_ns", "_merge_ns", "_shortest_ns", "_told_ns", "_untold", "counters")
 
     def __init__(self, names: tuple[str, ...], *, merge_ns: int, shortest_ns: int) -> None:
         self._lines = {name: n for n, name in enumerate(names)}
@@ -37,22 +39,24 @@ class Pulses:
         """Where the present pulse began; None: there is none, or nobody saw it begin."""
         self._fall: list[int] = [0] * len(names)
         self._seqs: list[int] = [0] * len(names)
+        self._untold, self._lost_ns, self._told_ns = 0, _NEVER, _NEVER
         self.counters = {"edges": 0, "pulses": 0, "split": 0, "glitches": 0, "halves": 0, "holes": 0, "foreign": 0}
 
-    def edge(self, edge: Edge) -> int:
-        """One level change; `take` what was certain before it first. Returns how many edges are known to be lost."""
+    def edge(self, edge: Edge) -> None:
+        """One level change; `take` what was certain before it first."""
         counters = self.counters
         counters["edges"] += 1
         n = self._lines.get(edge.line)
         if n is None:
             counters["foreign"] += 1
-            return 0
+            return
         lost = 0
         if edge.seq:
             lost = max(0, edge.seq - self._seqs[n] - 1) if self._seqs[n] else 0
             self._seqs[n] = edge.seq
             if lost:
                 counters["holes"] += lost
+                self._untold, self._lost_ns = self._untold + lost, edge.at_ns
                 self._rise[n] = None
         level = bool(edge.level)
         if level == self._up[n] and not lost:  # the opposite edge is missing
@@ -65,6 +69,14 @@ class Pulses:
                 counters["split"] += 1
         self._up[n] = level
         self._fall[n] = edge.at_ns
+
+    def overrun_ns(self) -> int | None:
+        """When the edges that are known to be lost must be told: at once, then their sum once a second."""
+        return max(self._lost_ns, self._told_ns + _OVERRUN_EVERY_NS) if self._untold else None
+
+    def overrun(self, now_ns: int) -> int:
+        """How many that are; they are told now."""
+        lost, self._untold, self._told_ns = self._untold, 0, now_ns
         return lost
 
     def due_ns(self) -> int | None:
@@ -102,10 +114,12 @@ class Pulses:
 
     def snapshot(self) -> dict[str, Any]:
         """JSON-able state."""
-        return {name: list(getattr(self, name)) for name in _STATE} | {"counters": dict(self.counters)}
+        lists = {name: list(getattr(self, name)) for name in _LISTS}
+        return {**lists, "counters": dict(self.counters), "overrun": [self._untold, self._lost_ns, self._told_ns]}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        for name in _STATE:
+        for name in _LISTS:
             setattr(self, name, list(state[name]))
         self.counters.update(state["counters"])
+        self._untold, self._lost_ns, self._told_ns = state["overrun"]

@@ -233,8 +233,18 @@ class Track:
         return len(self.ball.recent) <= 2 * len(self._beams)
 
     def slow(self) -> bool:
-        """Was one of these pulses so wide that the ball may have dropped right behind it."""
-        return any(self._wide(entry[2], 1.4 * self.law.wc, least=True) for entry in self.ball.recent)
+        """Was the first of these pulses so wide that the ball may have dropped right behind it."""
+        return bool(self.ball.recent) and self._slow(self.ball.recent[0])
+
+    def arrived_ns(self) -> int | None:
+        """When a quick ball first passed behind slow pulses, which were not its own and are forgotten; or None."""
+        recent = self.ball.recent
+        first = next((n for n, entry in enumerate(recent) if not self._slow(entry)), 0)
+        self.ball.recent = recent[first:]
+        return recent[first][0] if first else None
+
+    def _slow(self, entry: list[int]) -> bool:
+        return self._wide(entry[2], 1.4 * self.law.wc, least=True)
 
     def drop_ns(self) -> float:
         """When the ball is expected to leave the rim: mean of the last turn's laps, each carried there."""

@@ -84,9 +84,7 @@ class Rim:
         facts: list[Fact] = []
         for edge in edges:
             self._elapse(edge.at_ns, facts)
-            lost = self._pulses.edge(edge)
-            if lost:
-                facts.append(Overrun(at_ns=edge.at_ns, source=self._role, device=self._role, lost=lost))
+            self._pulses.edge(edge)
             if self._blocked:
                 self._unblock(edge.at_ns, facts)
         return self._remember(facts)
@@ -203,6 +201,9 @@ class Rim:
         pulse = self._pulses.due_ns()
         if pulse is not None:
             yield pulse, self._passages
+        lost = self._pulses.overrun_ns()
+        if lost is not None:
+            yield lost, self._overrun
         for n, since in enumerate(self._pulses.up_since_ns()):
             if since is not None and n not in self._track.dark:
                 yield since + _BLOCKED_NS, self._block
@@ -321,6 +322,10 @@ class Rim:
 
     def _no_lap(self, at_ns: int, facts: list[Fact]) -> None:
         """A ball was seen and did not come round: no throw, and rien ne va plus is due for whoever betted on it."""
+        arrived_ns = self._track.arrived_ns()
+        if arrived_ns is not None:
+            self._seen_ns = arrived_ns
+            return
         seen_ns, sense = self._seen_ns, self._track.pair_sense()
         assert seen_ns is not None
         resting = self._dropped_ns is not None and seen_ns - self._dropped_ns < _REST_NS
@@ -388,6 +393,10 @@ class Rim:
         return " ".join(told) or None
 
     # --- small ---
+
+    def _overrun(self, at_ns: int, facts: list[Fact]) -> None:
+        lost = self._pulses.overrun(at_ns)
+        facts.append(Overrun(at_ns=at_ns, source=self._role, device=self._role, lost=lost))
 
     def _forget(self) -> None:
         """The beams were not watched."""

@@ -111,9 +111,7 @@ class RotorHead:
         facts: list[Fact] = []
         for edge in edges:
             self._elapse(edge.at_ns, facts)
-            lost = self._pulses.edge(edge)
-            if lost:
-                facts.append(Overrun(at_ns=edge.at_ns, source=self._role, device=self._role, lost=lost))
+            self._pulses.edge(edge)
         return self._remember(facts)
 
     def tick(self, now_ns: int) -> list[Fact]:
@@ -181,6 +179,9 @@ class RotorHead:
         pulse = self._pulses.due_ns()
         if pulse is not None:
             yield pulse, self._under_the_head
+        lost = self._pulses.overrun_ns()
+        if lost is not None:
+            yield lost, self._overrun
         seen = self._seen
         if seen.turns:
             yield seen.turns[0][2], self._turned
@@ -307,6 +308,10 @@ class RotorHead:
         return cell if round(timed) % pockets == cell else None
 
     # --- small ---
+
+    def _overrun(self, at_ns: int, facts: list[Fact]) -> None:
+        lost = self._pulses.overrun(at_ns)
+        facts.append(Overrun(at_ns=at_ns, source=self._role, device=self._role, lost=lost))
 
     def _blind(self, at_ns: int, why: str, facts: list[Fact]) -> None:
         """One of the two sensors of the rotor sees nothing: no reading any more."""

@@ -61,7 +61,7 @@ class Table:
         self.model = RimModel(
             air=rng.uniform(0.006, 0.013),
             rolling=rng.uniform(0.04, 0.09),
-            leaves=rng.uniform(2.6, 3.5),
+            leaves=rng.uniform(2.6, 3.6),
             tilt_rad=rng.uniform(0.0, 0.0026),
             tilt_at=rng.uniform(0.0, 6.28),
         )
@@ -287,7 +287,12 @@ def readings(job: tuple[str, str, int]) -> list[Reading]:
 BARS = (
     Bar(id="R1", text="rien ne va plus is due before the drop, two beams, 10 throws learned", n=3000, measure=rnvp),
     Bar(id="R2", text="the lead is 4.5 s", n=3000, measure=lead),
-    Bar(id="R3", text="a throw of less than 3 turns is due and lost, never silent", n=100, measure=weak),
+    Bar(
+        id="R3",
+        text="a throw of less than 3 turns (0.7 at least: it passes a beam) is due and lost, never silent",
+        n=100,
+        measure=weak,
+    ),
     Bar(id="R4", text="the sense of the ball, two beams 60 to 120 degrees apart", n=3000, measure=sense),
     Bar(id="R5", text="the drop is seen, two beams and four", n=3000, measure=drop),
     Bar(id="R6", text="the pocket: two equal turns, or left to people", n=3000, measure=pocket),

@@ -265,6 +265,13 @@ def test_a_ball_told_lost_that_runs_on_is_told_again() -> None:
     assert table.decoder.counters["early_drops"] == 1
 
 
+def test_a_ball_that_comes_right_behind_something_slow_is_launched_and_not_lost() -> None:
+    table = Table().learned()
+    edges = unnumbered(table.edges(9.0))
+    slow = interrupted(1, edges[0].at_ns - 2300 * MS, 18 * MS)
+    assert names(table.told([*slow, *edges])) == ["BallLaunched", "DropDue", "BallDropped"]
+
+
 def test_what_jumps_about_after_the_drop_is_no_new_throw() -> None:
     table = Table().learned(1)
     edges = table.edges(8.0)
@@ -420,7 +427,7 @@ def test_case_52_lost_records_are_told_and_the_throw_goes_on() -> None:
     pulses = table.edges(9.0)
     table.decoder.opened(table.start_ns)
     facts = table.told(numbered(pulses, without=lambda n: n in (9, 10, 11, 12)))
-    assert [fact.lost for fact in of(facts, Overrun)] == [2, 2]
+    assert [fact.lost for fact in of(facts, Overrun)] == [2, 2]  # a line each, more than a second apart
     assert [name for name in names(facts) if name != "Overrun"] == ["BallLaunched", "DropDue", "BallDropped"]
 
 
@@ -459,6 +466,14 @@ def test_a_storm_of_edges_is_counted_and_passes() -> None:
     table = Table()
     table.decoder = device
     assert names(table.throw(9.0))[-3:] == ["BallLaunched", "DropDue", "BallDropped"]
+
+
+def test_losses_are_told_at_once_and_then_once_a_second() -> None:
+    device = Table().decoder
+    edges = [Edge("rim.0", n & 1, START + n * 100 * MS, 1 + 3 * n) for n in range(26)]
+    facts = of(device.feed(edges) + device.tick(START + LONG), Overrun)
+    assert [(fact.at_ns - START) // MS for fact in facts] == [100, 1100, 2100, 3100]
+    assert [fact.lost for fact in facts] == [2, 18, 20, 10]
 
 
 def test_edges_of_another_device_are_counted() -> None:
