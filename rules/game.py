@@ -333,6 +333,8 @@ class Game:
     """stakes, outcome, coup -> choices by stake id."""
     settle: Callable[[Sequence[Stake], Outcome, Any, Any], Settlement]
     """stakes, outcome, coup, options -> settlement of one coup over all tableaux."""
+    release: Callable[[Sequence[Stake]], Settlement] | None = None
+    """What the text gives for stakes carried beyond the last coup of a seance; None = it ends only without them."""
     value: Callable[[Outcome], int | str]
     """What sources must agree on in an outcome (its number, its colour)."""
     announce: Callable[[Outcome], str]

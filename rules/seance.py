@@ -150,7 +150,7 @@ def close_table(desk: Desk, command: Commanded) -> None:
     if state.phase in CLOSED:
         if not ends or not state.seance_open:
             desk.refuse("close", "deja_fermee")
-        elif in_prison:
+        elif in_prison and desk.game.release is None:
             desk.refuse("close", "mises_en_prison")
         else:
             end_seance(desk)
@@ -161,7 +161,7 @@ def close_table(desk: Desk, command: Commanded) -> None:
     if missing := unsigned(desk, "close"):
         refuse(desk, "close", missing_refusal(missing))
         return
-    if ends and in_prison:
+    if ends and in_prison and desk.game.release is None:
         desk.refuse("close", "mises_en_prison")
         return
     for stake in state.stakes:
@@ -191,6 +191,7 @@ def close_table(desk: Desk, command: Commanded) -> None:
 def end_seance(desk: Desk) -> None:
     """The seance is over: its limits and signatures end with it."""
     series.end(desk)
+    verdict.release(desk)
     desk.set(seance_open=False, limits=None, attestations=(), public_options={})
     desk.announce("fin_de_seance", seance=desk.state.seance)
     desk.go(Phase.FERME)

@@ -25,7 +25,7 @@ from rules.decisions import (
 from rules.desk import MS, Desk
 from rules.facts import Chosen, Origin, SpinStarted
 from rules.game import Close, Coup, Found, Outcome, Reading
-from rules.settlement import line, transfers
+from rules.settlement import Settlement, line, transfers
 from rules.state import Doubt, TableState
 from rules.words import text
 
@@ -264,8 +264,16 @@ def settle(desk: Desk) -> None:
     assert outcome is not None
     before = desk.state.stakes
     settlement = desk.game.settle(before, outcome, coup, desk.house.options)
+    tell(desk, before, settlement, coup.no)
+    desk.set(before=before, stakes=tuple(replace(stake, placed=()) for stake in settlement.stay), offers={})
+    keep_doubts(desk)
+    desk.go(Phase.REGLEMENT)
+
+
+def tell(desk: Desk, settled: Sequence[Stake], settlement: Settlement, coup: int) -> None:
+    """Announce the gains and tell the settlement of each tableau."""
     series.tell_gains(desk, settlement)
-    tableau_of = {stake.id: stake.tableau for stake in before}
+    tableau_of = {stake.id: stake.tableau for stake in settled}
     for tableau in range(1, desk.house.tableaux + 1):
         lines = tuple(entry for entry in settlement.lines if entry.tableau == tableau)
         groups = (tuple(name for name in group if tableau_of[name] == tableau) for group in settlement.order)
@@ -273,7 +281,7 @@ def settle(desk: Desk) -> None:
         walk = (tuple(name for name in group if name in players) for group in settlement.player_order)
         desk.say(
             Settled(
-                coup=coup.no,
+                coup=coup,
                 tableau=tableau,
                 lines=lines,
                 transfers=tuple(entry for entry in settlement.transfers if entry.tableau == tableau),
@@ -281,9 +289,17 @@ def settle(desk: Desk) -> None:
                 player_order=tuple(group for group in walk if group),
             )
         )
-    desk.set(before=before, stakes=tuple(replace(stake, placed=()) for stake in settlement.stay), offers={})
-    keep_doubts(desk)
-    desk.go(Phase.REGLEMENT)
+
+
+def release(desk: Desk) -> None:
+    """The seance ends: the coup that left stakes carried was its last one; they are settled as the text says."""
+    carried = tuple(stake for stake in desk.state.stakes if stake.carried)
+    if not carried:
+        return
+    assert desk.game.release is not None, "a seance does not end with stakes that nothing releases"
+    desk.announce("fin_de_seance_en_prison")
+    tell(desk, carried, desk.game.release(carried), desk.state.coup_no)
+    desk.set(stakes=())
 
 
 def keep_doubts(desk: Desk) -> None:

@@ -126,6 +126,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "deja_ouverte": "La table est déjà ouverte",
     "deja_fermee": "La table est déjà fermée",
     "coup_en_cours": "Un coup est en cours : la table ne se ferme qu'entre deux coups",
+    "fin_de_seance_en_prison": "Le zéro est sorti au dernier coup de la séance : les mises en prison sont remboursées",
     "mises_en_prison": "Des mises sont en prison : annoncer et jouer le dernier coup avant la fin de séance",
     "option_a_decider": "À décider avant l'ouverture par options : {options}",
     "option_impossible": "Option {option} : attendu {allowed}",

@@ -71,6 +71,10 @@ class Play:
     def choose(self, what: str, value: str, player: str = "J1") -> tuple[Decision, ...]:
         return self.do(Chosen(at_ns=self.at(), source="console", player=player, what=what, value=value))
 
+    def choose_at(self, tableau: int, what: str, value: str, player: str) -> tuple[Decision, ...]:
+        at_ns = self.at()
+        return self.do(Chosen(at_ns=at_ns, source="console", player=player, what=what, value=value, tableau=tableau))
+
     def read(self, value: int | str | None, source: str = "wheel_sensor", **more: Any) -> tuple[Decision, ...]:
         origin = Origin.PERSON if source == "console" else Origin.SENSOR
         return self.do(PocketRead(at_ns=self.at(), source=source, origin=origin, value=value, **more))

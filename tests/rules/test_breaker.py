@@ -13,6 +13,7 @@ from rules.decisions import (
     Offer,
     Phase,
     Refused,
+    Settled,
     StakeAccepted,
     StakeRefused,
     Status,
@@ -499,25 +500,46 @@ def test_chips_that_leave_while_players_choose_are_the_payment() -> None:
 # --- the last coup and the end of the seance -------------------------------------------------------------------------
 
 
-def test_no_end_of_seance_with_stakes_in_prison_not_even_at_a_closed_table() -> None:
+def in_prison(zeros: int) -> Wheel:
     game = francaise()
     game.chip("rouge", 1000)
-    played(game, 0)
-    game.choose("zero", "prison")
+    game.chip("pair", 500, "J2", tableau=2)
+    for sense in (CW, CCW)[:zeros]:
+        played(game, 0, sense)
+        game.choose("zero", "prison")
+        game.choose_at(2, "zero", "prison", "J2")
     game.command("attest", what="couvercle", role="chef")
-    game.command("close")
+    return game
+
+
+@pytest.mark.parametrize(("zeros", "refunds"), [(1, [500, 250]), (2, [250, 125])])
+@pytest.mark.parametrize("closed_before", [False, True])
+def test_r_rf_28_a_seance_that_ends_after_a_zero_refunds_who_is_in_prison(
+    zeros: int, refunds: list[int], *, closed_before: bool
+) -> None:
+    """Nobody had announced a last coup: the one that drew the zero was it."""
+    game = in_prison(zeros)
+    if closed_before:
+        game.command("close")
+        assert [stake.carried for stake in game.state.stakes] == ["prison", "prison"]
     game.command("close", end_of_seance=True)
-    assert game.one(Refused).code == "mises_en_prison"
-    assert game.state.seance_open
+    assert game.said("fin_de_seance_en_prison")
+    assert [(entry.coup, entry.tableau) for entry in game.told(Settled)] == [(zeros, 1), (zeros, 2)]
+    assert [line.returned for line in game.lines()] == refunds
+    assert [line.status for line in game.lines()] == ["partial", "partial"]
+    assert (game.state.seance_open, game.state.stakes) == (False, ())
+    assert not game.told(Refused)
+
+
+def test_prison_waits_over_a_closing_in_the_seance() -> None:
+    game = in_prison(1)
+    game.command("close")
     game.command("close")
     assert game.one(Refused).code == "deja_fermee"
     game.command("open")
     game.say("dernier_coup")
     played(game, 7, CCW)
-    assert game.paid() == [("rouge", "freed", 0)]
-    game.command("attest", what="couvercle", role="chef")
-    game.command("close", end_of_seance=True)
-    assert not game.state.seance_open
+    assert [line.status for line in game.lines()] == ["freed", "lose"]
 
 
 def test_r_rf_28_the_last_coup_may_be_announced_before_it_begins() -> None:

@@ -211,6 +211,8 @@ def test_no_end_of_seance_with_stakes_in_prison() -> None:
     game.command("close", end_of_seance=True)
     assert game.one(Refused).code == "mises_en_prison"
     game.command("close")  # in mid-seance they wait
+    game.command("close", end_of_seance=True)
+    assert game.one(Refused).code == "mises_en_prison"
     game.take("haut", 400)
     assert game.told(Ignored)
     assert [stake.carried for stake in game.state.stakes] == ["prison"]

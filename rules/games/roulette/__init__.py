@@ -59,6 +59,7 @@ def game(variant: Variant) -> Game:
         beside=partial(payment.beside, variant),
         offers=partial(payment.offers, variant),
         settle=partial(payment.settle, variant, lay),
+        release=payment.release if choice else None,
         value=draw.value,
         announce=draw.announce,
         read=partial(draw.read, variant),

@@ -134,6 +134,12 @@ def at_zero(variant: Variant, stake: Stake, *, last: bool) -> tuple[Line, Stake 
     return line(stake, "partial", Fraction(stake.cents, 2**zeros) - stake.cents), None
 
 
+def release(stakes: Sequence[Stake]) -> Settlement:
+    """Who is in prison when the seance ends has seen a zero at its last coup: the forced refund (R-RF-28)."""
+    lines = tuple(line(stake, "partial", Fraction(stake.cents, 2**stake.zeros) - stake.cents) for stake in stakes)
+    return Settlement(lines=lines, transfers=transfers(lines))
+
+
 def freed_value(stake: Stake, options: Any) -> Fraction:
     """What a prison stake is worth when it is freed after its zeros (reading of R-RF-27, spec §10)."""
     if options.valeur_liberee == "totalite":
