@@ -38,7 +38,7 @@ async def test_every_phase_survives_a_kill() -> None:
     wheel = BriskWheel()
     rig.peers["wheel_sensor"] = wheel
     async with rig:
-        await rig.open({"attest": {}, "minimum_cents": 1000})
+        await rig.open({"attest": {"encaisse": ["comite"]}, "minimum_cents": 1000})
         await until_phase(rig, "mises_ouvertes", 1)
         await stake(rig, "pair", 2000, "Anne")
         await killed(rig, wheel)  # bets open, with a stake and a raised minimum
