@@ -150,9 +150,9 @@ class _Reader(Sections):
             self.wrong("house.declared_minimum_cents", house.declared_minimum_cents, text)
 
     def cells(self, game: Game, house: House, devices: Mapping[str, Device]) -> None:
-        """A source that counts cells or pockets counts those of the game's wheel."""
+        """Whatever watches the draw and counts cells or pockets counts those of the game's wheel."""
         wanted = next(n for n in itertools.count() if game.cell(n, house.options) is None)
-        for role in house.sources:
+        for role in dict.fromkeys((*house.sources, *house.draw_devices)):
             for key in ("cells", "pockets") if role in devices else ():
                 counted = getattr(devices[role].options, key, wanted)
                 if counted != wanted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
@@ -240,7 +241,7 @@ def change_options(desk: Desk, command: Commanded) -> None:
             refuse(desk, "options", refused)
             return
     desk.set(public_options={**desk.state.public_options, **command.args})
-    told = ", ".join(f"{name} = {value}" for name, value in command.args.items())
+    told = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in command.args.items())
     desk.announce("options", by=command.by, options=told)
     for name, value in command.args.items():
         if isinstance(value, bool) and value in known[name].says:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rules.bets import BetKind, Layout, Refusal, Spot
-from rules.decisions import Breach, Phase, Refused, StakeAccepted, StakeRefused
+from rules.decisions import Announce, Breach, Phase, Refused, StakeAccepted, StakeRefused
 from rules.facts import Origin, PocketRead
 from rules.game import House, always, groups_of_players
 from rules.installation import Installation
@@ -138,6 +138,7 @@ def test_r_bo_21_players_presumed_to_play_together_are_one_for_the_maximum() -> 
     assert game.told(StakeAccepted)
     game.command("options", associations_presumees=[["A", "B"], ["C", "D"]])
     assert game.codes() == ["options"]
+    assert game.one(Announce).text == 'Décidé par Mme Roux : associations_presumees = [["A", "B"], ["C", "D"]]'
     game.chip("plein:3", 100, player="A", tableau=2)
     assert "300 de trop" in game.one(StakeRefused).text
     game.chip("plein:4", 1000, player="B")

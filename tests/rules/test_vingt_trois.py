@@ -120,6 +120,13 @@ def test_r_vt_01_the_shipped_plate_has_27_cells_of_14_numbers() -> None:
         assert colour[1] != after[1]
 
 
+def test_r_vt_01_the_encoder_counts_the_cells_of_the_plate() -> None:
+    data = config_file.read_toml(config_file.shipped_tables()["vingt-trois"])
+    data["devices"]["wheel"]["cells"] = 37
+    with pytest.raises(ConfigError, match=r"devices.wheel.cells = 37: the wheel of this game has 27"):
+        from_data(data, "test")
+
+
 @pytest.mark.parametrize("key", ["plateau", "max_plein", "max_chances_simples"])
 def test_r_vt_16_what_the_text_does_not_give_has_no_default(key: str) -> None:
     data = config_file.read_toml(config_file.shipped_tables()["vingt-trois"])
