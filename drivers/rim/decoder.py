@@ -181,8 +181,10 @@ class Rim:
     def guide(self) -> str:
         """How the beams are put into service, in French."""
         return (
-            "Dix lancers francs, « Rien ne va plus » annoncé par le croupier : la bille est connue après cinq, la mise "
-            f"en service close après dix. Après un changement de bille ou de galerie : calibrate {self._role} forget."
+            f"Une bille lancée dans le sens horaire : diag {self._role} doit dire cw, sinon échanger les lignes ou "
+            "corriger beams_deg. Puis dix lancers francs, « Rien ne va plus » annoncé par le croupier : la bille est "
+            "connue après cinq, la mise en service close après dix. Après un changement de bille ou de galerie : "
+            f"calibrate {self._role} forget."
         )
 
     def answer(self, name: str, args: Mapping[str, object]) -> Answer:
