@@ -68,7 +68,15 @@ class EdgeFilter:
         """Time of the newest edge seen."""
         self.released_ns = NEVER
         """Time of the newest code given out."""
-        self.counters = {"edges": 0, "glitches": 0, "repeated": 0, "holes": 0, "restarts": 0, "foreign": 0}
+        self.counters = {
+            "edges": 0,
+            "glitches": 0,
+            "repeated": 0,
+            "holes": 0,
+            "restarts": 0,
+            "foreign": 0,
+            "late_index": 0,
+        }
         self.unseen: dict[str, int] = {}
         """`<line> rising` or `falling` -> how often it must have been there and was not reported."""
 
@@ -102,6 +110,9 @@ class EdgeFilter:
                 edge = f"{line} {'falling' if level else 'rising'}"
                 self.unseen[edge] = self.unseen.get(edge, 0) + 1
             levels[n] = level
+            if n == 2 and at_ns < (out[-1][1] if out else self.released_ns) - HOLD_NS:
+                counters["late_index"] += 1  # where it was is known no more, and the next one comes
+                continue
             if n != self._line and held and held[-1][1] <= at_ns - gap_ns:
                 out += held
                 held.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 from itertools import pairwise
@@ -111,8 +112,7 @@ def test_every_edge_counts_from_the_first() -> None:
         assert device.sample()["count"] == travel
 
 
-def test_the_position_is_unknown_before_the_first_index() -> None:
-    """Field case 69."""
+def test_case_69_the_position_is_unknown_before_the_first_index() -> None:
     device = encoder()
     device.feed(edges(to([(0.0, 100.5)], 2300.5, 3.0)))
     assert device.health()["position"] == "unknown"
@@ -456,6 +456,19 @@ def test_case_62b_a_turn_with_fifty_edges_too_many_is_marked() -> None:
     assert whys(facts) == ["index_fault", "index_missing"]  # one where none was due, and none where one was
     assert device.health()["index_faults"] == 2
     assert device.health()["position"] == "known"
+
+
+def test_case_63_an_index_that_is_read_late_moves_nothing() -> None:
+    """50 ms after its stamp at a turn a second: where it was is known no more; the next one is as good."""
+    seen = edges(turning(2.1, speed=2 * math.pi))
+    marks = [edge for edge in seen if edge.line == "wheel.index"]
+    on_time, late = encoder(), encoder()
+    on_time.feed(seen)
+    for edge in sorted(seen, key=lambda edge: edge.at_ns + 50 * MS * (edge in marks[4:])):
+        late.feed([edge])
+    assert late.counters == on_time.counters | {"index_seen": 1}
+    assert late.health()["late_index"] == len(marks) - 4
+    assert late.sample()["position"] == on_time.sample()["position"]
 
 
 def test_case_62c_a_missing_index_is_a_fault_within_two_turns() -> None:

@@ -14,6 +14,7 @@ from hil.physics.motion import TURN, Motion, drawn_spin
 from hil.physics.plate import Plate
 from hil.physics.roulette import RimModel, Rotor, throw_ball
 from hil.physics.wheel import FortuneWheel, Launch, Spin, Touch
+from tests.bench.figures import percentile
 
 
 def spins(count: int, launch: Launch, seed: int = 1) -> list[Spin]:
@@ -37,6 +38,38 @@ def test_the_final_rebound_is_never_longer_than_a_pitch_and_a_half_and_often_the
 
 def test_the_wheel_comes_to_rest_hanging_free_or_leaning_slightly_on_a_peg() -> None:
     assert all(abs(math.degrees(run.lean)) < 0.4 for run in spins(40, Launch(sense=-1, speed=3.0)))
+
+
+def test_a_season_of_spins_has_the_statistics_of_the_physics() -> None:
+    """Physics README 1.2: 1, 50 and 99 % of a thousand spins; launches and wheels as in section 6."""
+    rng, runs = Random(7), []
+    for wheel in (FortuneWheel(seed=seed) for seed in range(15)):
+        for _ in range(15):
+            how = Launch(
+                sense=1,
+                speed=rng.uniform(2.5, 6.0),
+                push_s=rng.uniform(0.4, 1.0),
+                wind_up=max(0, rng.uniform(-0.1, 0.6)),
+            )
+            runs.append((how.speed, wheel.spin(how, rng)))
+    seconds = [run.rest_s - run.released_s for _, run in runs]
+    turns = [(run.motion.angles[-1] - run.motion.at(run.released_s)) / TURN for _, run in runs]
+    back = [math.degrees(max(run.motion.angles) - run.motion.angles[-1]) for _, run in runs]
+    slowing = [speed / rest for (speed, _), rest in zip(runs, seconds, strict=True)]
+    lean = [abs(math.degrees(run.lean)) for _, run in runs]
+
+    def quantiles(values: list[float]) -> list[float]:
+        return [percentile(values, share) for share in (0.01, 0.5, 0.99)]
+
+    assert quantiles(seconds) == pytest.approx([12.0, 19.4, 26.6], rel=0.08)
+    assert quantiles(turns) == pytest.approx([2.0, 5.5, 10.4], rel=0.1)
+    assert quantiles(slowing) == pytest.approx([0.18, 0.22, 0.26], abs=0.015)
+    assert percentile(back, 0.5) == pytest.approx(6.0, abs=1.0)
+    assert max(back) <= 9.4
+    assert 0.80 < sum(angle > 0.3 for angle in back) / len(runs) < 0.95  # 88 % rebound off a peg
+    assert 0.02 < sum(angle > 0 for angle in lean) / len(runs) < 0.12  # 7.5 % lean on one
+    assert max(lean) < 0.3
+    assert 0.08 < sum(turn < 3 for turn in turns) / len(runs) < 0.22
 
 
 def test_travel_counts_from_the_last_reversal_and_leaves_the_wind_up_out() -> None:
