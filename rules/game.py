@@ -313,8 +313,6 @@ class Game:
     """options -> layout of one tableau."""
     limits: Callable[[Layout, House, int, Mapping[str, int]], Limits | Refusal]
     """layout, house, minimum in force (cents), maxima asked for by bet type (empty: the text's) -> limits."""
-    calls_first: bool = False
-    """Rien ne va plus precedes the draw, so only the croupier can say when."""
     minimum_change: tuple[Literal["seance", "reopen"], str]
     """When the minimum may change after the opening, at the next seance only or by closing and reopening, and the
     requirement that says so."""
@@ -359,6 +357,11 @@ class Game:
     """The house options that a case of the settle format fixes; raises rules.cases.CaseError."""
     settle_case: Callable[[Case], dict[str, object]]
     """One case of the settle format (kind `settlement`) -> its answer; raises rules.cases.CaseError."""
+
+    @property
+    def calls_first(self) -> bool:
+        """Rien ne va plus precedes the draw, so that only the croupier can say when."""
+        return "rien_ne_va_plus" in self.begins
 
     def meant(self, fact: PocketRead, options: Any) -> Outcome | None:
         """The outcome that a reading means; a cell beside a value tells more than the value where both say the same."""

@@ -6,8 +6,9 @@
                              ▼                        near: fine · early, a little late: noted · very late: held
                   the draw closes the bets itself (`absent`): held
 
-A game (roue de la chance, the roulettes) maps its facts to these verbs. They are never more than the text says: a wrong
-sense or a missing call holds the coup until a person decides, for the text attaches no nullity to either (R-GEN-08).
+Where the call comes before the draw (boule, vingt-trois) there is no moment to judge, only an order: `begun`. A game
+maps its facts to these verbs. They are never more than the text says: a wrong sense or a missing call holds the coup
+until a person decides, for the text attaches no nullity to either (R-GEN-08).
 """
 
 from __future__ import annotations

@@ -238,7 +238,6 @@ GAME: Final = Game(
     phases=frozenset(Phase) - {Phase.CHOIX},
     layout=layout,
     limits=INSTALLATION.limits,
-    calls_first=True,
     minimum_change=("seance", "R-BO-16"),
     needs=INSTALLATION.needs,
     public_options=INSTALLATION.public_options,

@@ -21,9 +21,19 @@ from tests.rules.toy import HOUSE, TOY
 DEVICES = st.sampled_from(["wheel", "wheel_sensor", "console", "chips"])
 PLAYERS = st.sampled_from(["J1", "J2", "J3", "J4"])
 WORDS = st.sampled_from(
-    ["rien_ne_va_plus", "faites_vos_jeux", "jeton_dans_le_cylindre", "dernier_coup", "confirme", "choix_clos", "autre"]
+    [
+        "rien_ne_va_plus",
+        "faites_vos_jeux",
+        "jeton_dans_le_cylindre",
+        "dernier_coup",
+        "confirme",
+        "choix_clos",
+        "boule_lancee",
+        "change_a_table",
+        "autre",
+    ]
 )
-VALUES = st.sampled_from([0, 1, 2, 3, 4, 9, 17, 36, "00", "rouge", "orange", "noir"])
+VALUES = st.sampled_from([0, 1, 2, 3, 4, 9, 17, 36, "00", "rouge", "orange", "noir", "7-rouge", "13-neutre"])
 SPOTS = st.sampled_from(
     [
         "haut",
@@ -49,6 +59,8 @@ ARGS = st.fixed_dictionaries(
         "minimum_cents": st.sampled_from([50, 100, 200, 500, 1000, "x"]),
         "maxima": st.sampled_from([{}, {"plein": 3}, {"plein": "x"}, 7]),
         "end_of_seance": st.booleans(),
+        "plus_de_douze_joueurs": st.booleans(),
+        "associations_presumees": st.sampled_from([[], [["J1", "J2"]], [["J1"]], 3]),
         "code": WORDS,
         "spot": SPOTS,
         "cents": st.integers(-1, 90_000),
