@@ -1,4 +1,4 @@
-"""What is proved, in order: installation, five coups, a pulled plug, a hung daemon, ten power cuts, the journal."""
+"""What is proved, in order: installation, coups, a full queue, a pulled plug, a hung daemon, power cuts, boule."""
 
 from __future__ import annotations
 
