@@ -13,6 +13,7 @@ until a person decides, for the text attaches no nullity to either (R-GEN-08).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -45,6 +46,8 @@ class WheelCoup(Coup):
     called_at_ns: int | None = None
     """When the croupier called it."""
     ball_direction: Direction | None = None
+    ball_told: Mapping[str, Direction] = field(default_factory=dict)
+    """What each device says of the ball's sense."""
     annulled: bool = False
     """The croupier announced the draw void."""
 

@@ -71,6 +71,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "cylindre_non_actionne": "Bille lancée sans que le cylindre ait été actionné",
     "lancer_non_vu": "Résultat lu sans que le lancer de la bille ait été vu",
     "bille_dans_le_sens_du_cylindre": "Bille lancée dans le sens du cylindre",
+    "sens_de_bille_en_doute": "Les appareils ne voient pas la bille dans le même sens : {told}",
     "bille_perdue": "Bille perdue après « Rien ne va plus » ({why})",
     "lanceur_inconnu": "Lanceur de la bille inconnu alors qu'un roulement est établi",
     "lanceur_hors_roulement": "{by} ne figure pas au roulement des lanceurs",

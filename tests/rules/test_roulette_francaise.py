@@ -24,6 +24,7 @@ from rules.decisions import (
     AlarmRaised,
     Announce,
     BetsClosed,
+    Breach,
     Line,
     Offer,
     Phase,
@@ -34,7 +35,7 @@ from rules.decisions import (
     StakeRefused,
     Status,
 )
-from rules.facts import DeviceBack, DeviceLost, LidClosed, PocketRead, SpinStopped
+from rules.facts import BallLaunched, DeviceBack, DeviceLost, Direction, LidClosed, PocketRead, SpinStopped
 from rules.game import load
 from rules.games.roulette.variants import FRENCH_CYLINDER, FrancaiseOptions
 from rules.wheel import WRONG_SENSE, WheelCoup
@@ -507,6 +508,33 @@ def test_r_rf_33_an_opening_above_the_declared_minimum_needs_its_encaisse() -> N
     game.command("close")
     game.command("open", minimum_cents=2000)  # the encaisse of the opening was another one
     assert game.one(Refused).requirement == "R-RF-34"
+
+
+def rim(game: Wheel, direction: Direction) -> None:
+    game.do(BallLaunched(at_ns=game.at(), source="rim", direction=direction))
+
+
+def test_two_devices_that_see_the_ball_in_another_sense_hold_the_coup_until_one_corrects_itself() -> None:
+    game = rolling()
+    rim(game, CCW)
+    assert game.ignored  # the same sense, told twice
+    rim(game, CW)
+    assert game.told(Breach)[0].requirement == "R-GEN-08"
+    assert game.reasons == ["sens_de_bille_en_doute", "bille_dans_le_sens_du_cylindre"]  # one of them says so
+    rim(game, CCW)
+    assert game.reasons == []
+    rim(game, CW)
+    game.ball(CW)
+    assert game.reasons == ["bille_dans_le_sens_du_cylindre"]  # now both say so
+    game.ball(CCW)
+    game.due()
+    game.call()
+    game.chance(8)
+    assert game.ended().status is Status.HELD
+    assert "sens_de_bille_en_doute" in game.reasons
+    game.command("resolve", role="chef", **{"as": "valid"})
+    rolling(game, CCW)
+    assert game.reasons == []  # the next ball is another one
 
 
 # --- zero ------------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ HELD = {
     "cylindre_non_actionne",
     "bille_dans_le_sens_du_cylindre",
     "bille_perdue",
+    "sens_de_bille_en_doute",
     "rnvp_absent",
     "tirage_avant_rnvp",
     "appareil_perdu",

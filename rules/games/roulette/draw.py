@@ -45,6 +45,8 @@ HEARS = frozenset(
         TimerElapsed,
     }
 )
+UNSURE_SENSE = "sens_de_bille_en_doute"
+"""Breach: two devices tell another sense of the same ball, as long as neither corrects itself."""
 STACKS = "piles_reconstituees"
 SAME_SENSE = "bille_dans_le_sens_du_cylindre"
 """Breach of one launch of the ball: put right by launching it properly."""
@@ -128,12 +130,18 @@ def rotor_stopped(h: Hearing, fact: SpinStopped) -> None:
 
 
 def launched(h: Hearing, fact: BallLaunched, variant: Variant) -> None:
-    """The ball runs; told again when its sense turns out to be another."""
-    if h.coup.launched and fact.direction is h.coup.ball_direction:
+    """The ball runs; told again when its sense turns out to be another, or by another device."""
+    told = {**h.coup.ball_told, fact.source: fact.direction}
+    known = h.coup.launched and fact.direction is h.coup.ball_direction
+    first = not h.coup.launched
+    h.set(launched=True, ball_direction=fact.direction, ball_told=told)
+    h.forget(UNSURE_SENSE)
+    if len(set(told.values())) > 1:
+        said = ", ".join(f"{source} {direction}" for source, direction in told.items())
+        h.found(UNSURE_SENSE, "R-GEN-08", Severity.HELD, told=said)
+    elif known:
         h.ignore("deja_lancee")
         return
-    first = not h.coup.launched
-    h.set(launched=True, ball_direction=fact.direction)
     if first:
         h.mark("launched")
         who_launches(h)
