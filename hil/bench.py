@@ -81,12 +81,12 @@ class Bench:
         """Devices whose edges are made here, and whose cables are pulled out here."""
         self.moved_ns = start_ns
         """Edges are worked out up to here."""
-        self._known = {"press": list(table.get("buttons", {})), "plug": list(table["devices"])}
+        lines = [line for own in self.apparatus.levels().values() for line in own]
+        self._known = {"press": list(table.get("buttons", {})), "plug": [*table["devices"], *lines]}
         self._known["unplug"] = self._known["plug"]
-        self._known["jam"] = self._known["free"] = [line for own in self.apparatus.levels().values() for line in own]
-        """What there is to press, plug and unplug, jam and free."""
+        """What there is to press, plug and unplug."""
         self.unplugged: set[str] = set()
-        """Devices whose cable is out, and lines that are jammed."""
+        """Devices, and single lines, whose cable is out."""
 
     def coast(self, until_ns: int) -> list[Pulse]:
         """Nobody does anything until then; what turns runs on."""
@@ -120,8 +120,8 @@ class Bench:
         for role, sensed in self.apparatus.sensed(drawn, start_ns).items():
             seen = sensed
             for line, level in levels[role].items():
-                seen = self._held(line, ("jam", "free"), seen, {line: level}, deeds)
-            pulses += self._held(role, ("unplug", "plug"), seen, levels[role], deeds)
+                seen = self._through_the_cable(line, seen, {line: level}, deeds)
+            pulses += self._through_the_cable(role, seen, levels[role], deeds)
         self.moved_ns = ends_ns = on_the_clock(start_ns, ends_s)
         for deed in deeds:
             if deed.action.verb == "press":
@@ -135,19 +135,16 @@ class Bench:
             ends_ns=ends_ns,
         )
 
-    def _held(
-        self, what: str, verbs: tuple[str, str], pulses: list[Pulse], levels: Levels, deeds: Iterable[Deed]
-    ) -> list[Pulse]:
-        """What of these pulses reaches the chip: lines of an open cable, and jammed ones, stand at 1."""
+    def _through_the_cable(self, what: str, pulses: list[Pulse], levels: Levels, deeds: Iterable[Deed]) -> list[Pulse]:
+        """What of these pulses reaches the chip, with the cable pulled and plugged as the deeds say."""
         parted = what in self.unplugged
         out_ns: int | None = -1 if parted else None
         back_ns: int | None = None
         for deed in deeds:
-            if deed.action.value == what and deed.action.verb in verbs:
-                if deed.action.verb == verbs[0]:
-                    out_ns, back_ns = deed.at_ns, None
-                else:
-                    back_ns = deed.at_ns
+            if deed.action.value == what and deed.action.verb == "unplug":
+                out_ns, back_ns = deed.at_ns, None
+            elif deed.action.value == what and deed.action.verb == "plug":
+                back_ns = deed.at_ns
         if out_ns is None:
             return pulses
         if back_ns is None:

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,9 @@ class Rig:
         self._effort_ns: dict[str, int] = {}
         """Longest time that working out a play of this kind has taken."""
         self._cut: set[str] = set()
-        """Edge devices that somebody unplugged by hand (`tell`)."""
+        """Edge devices, and single lines of them, that somebody unplugged by hand (`tell`)."""
+        lines = {role: list(own) for role, own in self.bench.apparatus.levels().items()}
+        self._lines_of = lines | {line: [line] for own in lines.values() for line in own}
         self._levels = {line: level for own in self.bench.apparatus.levels().values() for line, level in own.items()}
         """Lines of edge devices as they stand behind their plugs."""
         self._control: asyncio.Server | None = None
@@ -197,7 +199,7 @@ class Rig:
             while self._pulses and self._pulses[0].at_ns <= now:
                 pulse = self._pulses.popleft()
                 self._levels[pulse.line] = pulse.level
-                if self._cut and pulse.line.rpartition(".")[0] in self._cut:
+                if self._cut and not self._cut.isdisjoint((pulse.line, pulse.line.rpartition(".")[0])):
                     continue
                 due.setdefault(id(self._chip_of[pulse.line]), []).append(pulse)
             for chip in self.chips.values():
@@ -215,13 +217,13 @@ class Rig:
         """Do what a person does."""
         action = deed.action
         match action.verb:
-            case "press" | "jam" | "free":
+            case "press":
                 pass  # its edges are among the pulses
             case "say" | "stake" | "choose" | "confirm" | "result":
                 type_in(keypad_of(self.peers), action.verb, action.value, deed.at_ns)
             case "command":
                 self._do(self._command(**action.value), f"rig: command {action.value['name']}")
-            case "unplug" | "plug" if action.value in self.bench.roles:
+            case "unplug" | "plug" if action.value in self._lines_of:
                 pass  # a plug of the bench is in the pulses
             case "unplug" | "plug" | "kill" | "broker":
                 self._do(self.disturb(action.verb, action.value), f"rig: {action.verb} {action.value}")
@@ -248,14 +250,10 @@ class Rig:
                 self.ttys[role].unplug()
             case "plug", role if role in self.ttys:
                 self.ttys[role].plug()
-            case "unplug", role if role in self.bench.roles - self._cut:
-                self._cut.add(what)
-                self._pull_up(what, 1)
-            case "plug", role if role in self._cut:
-                self._cut.discard(what)
-                self._pull_up(what, 0)
-            case "unplug" | "plug", role if role in self.bench.roles:
-                pass  # it is so already
+            case "unplug" | "plug", cable if cable in self._lines_of:
+                if (verb == "unplug") is not (cable in self._cut):
+                    self._cut ^= {cable}
+                    self._pull_up(self._lines_of[cable], int(verb == "unplug"))
             case "kill", "daemon":
                 await self.restart_daemon()
             case "broker", "down":
@@ -266,10 +264,10 @@ class Rig:
                 roles = ", ".join([*self.ttys, *sorted(self.bench.roles)])
                 raise RigError(f"{verb} {what}? unplug|plug {roles}; kill daemon; broker down|up")
 
-    def _pull_up(self, role: str, level: int) -> None:
-        """The plug of an edge device is pulled out or put back: lines that were low go up, or down again."""
+    def _pull_up(self, lines: Iterable[str], level: int) -> None:
+        """A plug is pulled out or put back: lines that were low go up, or down again."""
         now = time.monotonic_ns()
-        low = [line for line, was in self._levels.items() if line.startswith(f"{role}.") and not was]
+        low = [line for line in lines if not self._levels[line]]
         for chip in self.chips.values():
             chip.play(Pulse(now, line, level) for line in low if self._chip_of[line] is chip)
 

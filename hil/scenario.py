@@ -200,10 +200,7 @@ class Do(Form):
     command: Order | UnsetType = UNSET
     unplug: str | UnsetType = UNSET
     plug: str | UnsetType = UNSET
-    """A device role."""
-    jam: str | UnsetType = UNSET
-    free: str | UnsetType = UNSET
-    """A line that stays at 1 (`cups.3`), and no more."""
+    """A device role, or one line (`cups.3`): a torn wire, or a sensor that sticks."""
     kill: Literal["daemon"] | UnsetType = UNSET
     broker: Literal["down", "up"] | UnsetType = UNSET
 

@@ -21,8 +21,9 @@ from hil import tables
 from hil.bench import Bench, Cue
 from hil.devices.console import Keypad
 from hil.devices.slingshot2 import SlingShot2Wheel
-from hil.floor import Chain, Signer, canonical, command
+from hil.floor import Chain, RigError, Signer, canonical, command
 from hil.peers import acknowledged, cue, keypad_of, peers_for, type_in
+from hil.rig import Rig
 from hil.scenario import Action, Play, ScenarioError
 from hil.tty import Tty
 from rules.facts import PocketRead
@@ -255,12 +256,29 @@ def test_what_goes_wrong_at_cups() -> None:
     assert cups_of([thrown(cell=4, sensor={"also": 7})]) == ["Doubtful two_cups"]
     assert cups_of([thrown(cell=4, sensor={"misses": ["cup"]}), rest]) == ["Doubtful no_cup"]
     assert cups_of([thrown(cell=4, picked_up_ms=2000), thrown(cell=5)]) == ["PocketRead 5"]
-    stuck = [thrown(("start", 500, "jam", "cups.2"), cell=9), thrown(("settled", 900, "free", "cups.2"), cell=8)]
+    stuck = [thrown(("start", 500, "unplug", "cups.2"), cell=9), thrown(("settled", 900, "plug", "cups.2"), cell=8)]
     assert cups_of(stuck)[-1] == "PocketRead 8"
     cut = thrown(("thrown", 500, "unplug", "cups"), ("read", 500, "plug", "cups"), cell=9)
     assert cups_of([cut, thrown(cell=3)]) == ["DeviceLost unplugged", "DeviceBack", "PocketRead 3"]
-    with pytest.raises(ScenarioError, match=r"jam 'cups.18': this table has cups.0, "):
-        Bench(WITH_CUPS).play(thrown(("start", 0, "jam", "cups.18")), SECOND)
+    with pytest.raises(ScenarioError, match=r"unplug 'cups.18': this table has cups, cups.0, "):
+        Bench(WITH_CUPS).play(thrown(("start", 0, "unplug", "cups.18")), SECOND)
+
+
+async def test_lines_that_somebody_unplugs_by_hand_are_pulled_up() -> None:
+    rig = Rig(tables.table("boule"))
+    try:
+        sent = []
+        for verb, what in (
+            ("unplug", "cups.3"), ("unplug", "cups.3"), ("plug", "cups.3"), ("plug", "cups.3"),
+            ("unplug", "cups"), ("plug", "cups"),
+        ):  # fmt: skip
+            await rig.disturb(verb, what)
+            sent.append(rig.chips["header"].dropped)
+        assert sent == [1, 1, 2, 2, 20, 38]
+        with pytest.raises(RigError, match=r"unplug cups.18\? unplug\|plug console, cups; kill daemon"):
+            await rig.disturb("unplug", "cups.18")
+    finally:
+        await rig.close()
 
 
 def test_a_plate_turns_the_way_it_is_pushed_and_its_ball_lies_in_a_cell() -> None:
