@@ -8,7 +8,7 @@ Minimum and maxima are fixed at the opening and stand until the next seance.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rules import cases
@@ -40,6 +40,8 @@ class Installation:
     notice: str
     change: str
     minimum: str
+    cylinder: str
+    """That a maximum is one player's on all tableaux of the apparatus."""
     associations: str
     plein: tuple[int, int]
     """Lowest and highest maximum of a plein in minima."""
@@ -105,6 +107,7 @@ class Installation:
             options: Any = house.options
             usual = {"plein": options.max_plein, SIMPLE: options.max_chances_simples} if options else None
             declared = house.declared_minimum_cents
-            return by_the_text(lay, declared, minimum, maxima, minimum_requirement=self.minimum, usual=usual)
+            asked = by_the_text(lay, declared, minimum, maxima, minimum_requirement=self.minimum, usual=usual)
+            return asked if isinstance(asked, Refusal) else replace(asked, sum_requirement=self.cylinder)
 
         return limits

@@ -27,6 +27,8 @@ class Limits:
     """Requirement behind each maximum."""
     minimum_requirement: str = "R-GEN-10"
     """Requirement behind the minimum."""
+    sum_requirement: str = ""
+    """Requirement behind the sum of a player's stakes on one chance; empty = that of the maximum itself."""
 
 
 def below_minimum(stake: Stake, limits: Limits) -> Refusal | None:
@@ -65,9 +67,10 @@ def above_maximum(
     )
     if total <= most:
         return None
+    alone = limits.requirements[spot.type]
     return Refusal(
         code="au_dessus_du_maximum",
-        requirement=limits.requirements[spot.type],
+        requirement=alone if cents > most else limits.sum_requirement or alone,
         text=text("au_dessus_du_maximum", total=total, most=most, excess=total - most),
     )
 

@@ -33,6 +33,7 @@ INSTALLATION: Final = Installation(
     notice="R-BO-06",
     change="R-BO-07",
     minimum="R-BO-14",
+    cylinder="R-BO-20",
     associations="R-BO-21",
     plein=(40, 100),
     simple=(200, 500),

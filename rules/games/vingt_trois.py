@@ -34,6 +34,7 @@ INSTALLATION: Final = Installation(
     notice="R-VT-06",
     change="R-VT-06",
     minimum="R-VT-17",
+    cylinder="R-VT-22",
     associations="R-VT-22",
     plein=(20, 50),
     simple=(100, 250),

@@ -403,6 +403,8 @@ def test_t08_r_bo_20_the_maximum_is_per_player_and_cylinder(tableaux: int) -> No
     game.chip("plein:4", 6000, player="Anne")
     game.chip("plein:4", 5000, player="Anne", tableau=2)
     assert "1000 de trop" in game.one(StakeRefused).text
+    assert game.one(StakeRefused).requirement == "R-BO-20"
+    game.chip("plein:5", 10_001, player="Anne")
     assert game.one(StakeRefused).requirement == "R-BO-18"
     game.chip("plein:4", 10_000, player="Bruno", tableau=tableaux)
     assert game.told(StakeAccepted)

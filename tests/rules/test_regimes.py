@@ -23,7 +23,7 @@ class Regime:
     multiples: dict[str, tuple[int, int]]
     """Bet type -> least and most multiple of the minimum that its maximum may be."""
     per_player: dict[str, str]
-    """Bet type -> requirement of the refusal above its maximum."""
+    """Bet type -> requirement of the refusal above its maximum, summed over the tableaux."""
     opening: str = ""
     """Requirement of what must be signed before the table opens; empty = nothing."""
     closing: str = ""
@@ -46,7 +46,7 @@ REGIMES = {
         minimum="seance",
         frozen="R-BO-16",
         multiples={"plein": (40, 100), **dict.fromkeys(SIMPLE, (200, 500))},
-        per_player={"plein": "R-BO-18", "rouge": "R-BO-19"},
+        per_player=dict.fromkeys(("plein", "rouge"), "R-BO-20"),
         opening="R-BO-06",
         spot=("plein:4", "rouge"),
     ),
@@ -54,7 +54,7 @@ REGIMES = {
         minimum="seance",
         frozen="R-VT-18",
         multiples={"plein": (20, 50), "rouge": (100, 250), "noir": (100, 250)},
-        per_player={"plein": "R-VT-20", "rouge": "R-VT-21"},
+        per_player=dict.fromkeys(("plein", "rouge"), "R-VT-22"),
         opening="R-VT-06",
         spot=("plein:13", "rouge"),
     ),

@@ -24,6 +24,7 @@ BOULE = Installation(
     notice="R-BO-06",
     change="R-BO-07",
     minimum="R-BO-14",
+    cylinder="R-BO-20",
     associations="R-BO-21",
     plein=(5, 10),
     simple=(15, 20),

@@ -506,7 +506,9 @@ def test_r_vt_22_the_maximum_is_per_player_and_cylinder(tableaux: int) -> None:
     game = vingt_trois(tableaux=tableaux)
     game.chip("plein:4", 3000, player="Anne")
     game.chip("plein:4", 2001, player="Anne", tableau=tableaux)
-    assert (game.one(StakeRefused).code, game.one(StakeRefused).requirement) == ("au_dessus_du_maximum", "R-VT-20")
+    assert (game.one(StakeRefused).code, game.one(StakeRefused).requirement) == ("au_dessus_du_maximum", "R-VT-22")
+    game.chip("plein:5", 5001, player="Anne")
+    assert game.one(StakeRefused).requirement == "R-VT-20"
     game.chip("plein:4", 5000, player="Bruno", tableau=tableaux)
     assert game.told(StakeAccepted)
     game.command("options", associations_presumees=[["Anne", "Bruno"]])
