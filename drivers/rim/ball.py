@@ -9,8 +9,9 @@ ball after all: it is found anew.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, Final
 
 from drivers.pulses import Pulse
@@ -233,15 +234,13 @@ class Track:
         return len(self.ball.recent) <= 2 * len(self._beams)
 
     def slow(self) -> bool:
-        """Was the first of these pulses so wide that the ball may have dropped right behind it."""
-        return bool(self.ball.recent) and self._slow(self.ball.recent[0])
+        """Was one of these pulses so wide that the ball may have dropped right behind it."""
+        return any(map(self._slow, self.ball.recent))
 
-    def arrived_ns(self) -> int | None:
-        """When a quick ball first passed behind slow pulses, which were not its own and are forgotten; or None."""
-        recent = self.ball.recent
-        first = next((n for n, entry in enumerate(recent) if not self._slow(entry)), 0)
-        self.ball.recent = recent[first:]
-        return recent[first][0] if first else None
+    def arrived_ns(self) -> int:
+        """When the last pulses that are quick began: they may be another ball; 0 where the last is slow."""
+        quick = list(takewhile(lambda entry: not self._slow(entry), reversed(self.ball.recent)))
+        return quick[-1][0] if quick else 0
 
     def _slow(self, entry: list[int]) -> bool:
         return self._wide(entry[2], 1.4 * self.law.wc, least=True)
@@ -252,17 +251,18 @@ class Track:
         ends = [mid_ns + self.law.left(speed) * SECOND for mid_ns, speed, _, _ in self.ball.laps[-count:]]
         return sum(ends) / len(ends)
 
-    def silence(self) -> tuple[int, bool]:
+    def silence(self, hidden: Sequence[int] = ()) -> tuple[int, bool]:
         """When the ball is gone if nothing passes until then, and whether it has dropped then (or was taken away).
 
-        One missing passage is enough where the speed says so; elsewhere it may have been missed.
+        One missing passage is enough where the speed says so; elsewhere it may have been missed. Beams that are
+        `hidden` would not show one.
         """
         ball, law = self.ball, self.law
         limit = (1.04 if law.believed else 1.3) * law.wc
         speed = max(0.5, ball.speed - law.slowing(ball.speed) * (ball.last_ns - ball.laps[-1][0]) / SECOND)
         beam, seconds = ball.last_beam, 0.0
         for _ in range(_MISSES):
-            angle, beam = self._next(beam)
+            angle, beam = self._next(beam, hidden)
             slower = law.further(speed, angle)
             seconds += law.seconds(speed, slower)
             speed = slower
@@ -270,9 +270,10 @@ class Track:
                 break
         return ball.last_ns + round(1.06 * seconds * SECOND) + LONGEST_NS, speed < limit
 
-    def _next(self, beam: int) -> tuple[float, int]:
+    def _next(self, beam: int, hidden: Sequence[int] = ()) -> tuple[float, int]:
         """Angle to the beam that sees the ball next, and which that is; the longest where the sense is not known."""
-        bright = [q for q in range(len(self._beams)) if q not in self.dark or q == self.ball.last_beam]
+        blind = {*self.dark, *hidden}
+        bright = [q for q in range(len(self._beams)) if q not in blind] or [self.ball.last_beam]
         sense = self.ball.sense
 
         def way(q: int, sense: int) -> float:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from drivers.base import Answer, Edge, Snapshot
 from drivers.pulses import Pulses
-from drivers.rim.ball import SECOND, TURN, Track
+from drivers.rim.ball import LONGEST_NS, SECOND, TURN, Track
 from drivers.rim.law import DRIFT, RimLaw
 from drivers.rim.options import Options
 from rules.facts import (
@@ -293,6 +293,15 @@ class Rim:
     def _gone(self, at_ns: int, facts: list[Fact]) -> None:
         """No passage where one was due: it dropped, or it is not on the rim any more and should be."""
         ball = self._track.ball
+        hidden = [n for n, since in enumerate(self._pulses.up_since_ns()) if since and at_ns - since > LONGEST_NS]
+        if len({*hidden, *self._track.dark}) == len(self._options.beams_deg):  # no hand hides all: the cable
+            self._hide(hidden, at_ns, facts)
+            self._next_ball()
+            return
+        gone_ns, drops = self._track.silence(hidden)
+        if gone_ns > self._gone_ns:
+            self._gone_ns, self._drops = gone_ns, drops
+            return
         if not self._drops:
             facts.append(BallLost(at_ns=at_ns, source=self._role, why="gone_at_speed"))
             self._next_ball()
@@ -324,12 +333,11 @@ class Rim:
 
     def _no_lap(self, at_ns: int, facts: list[Fact]) -> None:
         """A ball was seen and did not come round: no throw, and rien ne va plus is due for whoever betted on it."""
-        arrived_ns = self._track.arrived_ns()
-        if arrived_ns is not None:
+        seen_ns, sense, arrived_ns = self._seen_ns, self._track.pair_sense(), self._track.arrived_ns()
+        assert seen_ns is not None
+        if arrived_ns > seen_ns:  # a ball may have been thrown right behind: it has its own time to be found
             self._seen_ns = arrived_ns
             return
-        seen_ns, sense = self._seen_ns, self._track.pair_sense()
-        assert seen_ns is not None
         resting = self._dropped_ns is not None and seen_ns - self._dropped_ns < _REST_NS
         if not resting and self._track.calm() and (sense or self._track.slow()):
             self.counters["weak"] += 1
@@ -348,8 +356,12 @@ class Rim:
 
     def _block(self, at_ns: int, facts: list[Fact]) -> None:
         """Something stands in a beam."""
-        for n, since in enumerate(self._pulses.up_since_ns()):
-            if since is not None and since + _BLOCKED_NS <= at_ns and n not in self._track.dark:
+        up = self._pulses.up_since_ns()
+        self._hide([n for n, since in enumerate(up) if since and since + _BLOCKED_NS <= at_ns], at_ns, facts)
+
+    def _hide(self, beams: Sequence[int], at_ns: int, facts: list[Fact]) -> None:
+        for n in beams:
+            if n not in self._track.dark:
                 self._track.dark.append(n)
                 self._blocked.append(n)
                 self._darkened(at_ns, "blocked_beam", facts)

@@ -34,6 +34,9 @@ _BLIND: Final = 2.5
 """So many turns' worth of marks without an index, or of indices without marks: that sensor is lost."""
 
 
+_CUT_NS: Final = 1 * SECOND
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """One head over one rotor (physics README section 2.4)."""
@@ -179,6 +182,9 @@ class RotorHead:
         pulse = self._pulses.due_ns()
         if pulse is not None:
             yield pulse, self._under_the_head
+        index_up, mark_up, _ = self._pulses.up_since_ns()
+        if index_up and mark_up and not self._why:
+            yield max(index_up, mark_up) + _CUT_NS, self._cut
         lost = self._pulses.overrun_ns()
         if lost is not None:
             yield lost, self._overrun
@@ -218,6 +224,8 @@ class RotorHead:
         seen.markless += 1
         if seen.markless > 1 + _BLIND:
             self._blind(certain_ns, "marks_missing", facts)
+        if before is not None and at_ns - before > _LONGEST_TURN_NS:  # nobody saw what the ball did
+            self._no_ball()
         if before is not None and _SHORTEST_TURN_NS <= at_ns - before <= _LONGEST_TURN_NS:
             seen.turns.append([before, at_ns, certain_ns + (at_ns - before) // 16])
 
@@ -319,6 +327,10 @@ class RotorHead:
             told = self._port_why
             self._why = why
             facts += [] if told else [self._lose(at_ns, why)]
+
+    def _cut(self, at_ns: int, facts: list[Fact]) -> None:
+        """Index and mark are never under the head at once, and stay so: nothing drives the lines."""
+        self._blind(at_ns, "unplugged", facts)
 
     def _forget(self) -> None:
         """The lines were not watched: what the ball did meanwhile is not known."""

@@ -242,6 +242,14 @@ def test_a_ball_that_passes_one_beam_and_drops_is_lost() -> None:
     assert facts[0].at_ns == START + 17 * MS + 2 * MS + 2500 * MS
 
 
+def test_something_quick_between_the_passages_of_a_weak_throw_hides_it_not() -> None:
+    table = Table()
+    edges = interrupted(1, START, 14 * MS) + interrupted(1, START + 580 * MS, 2 * MS)
+    edges += interrupted(0, START + 650 * MS, 16 * MS)
+    facts = table.decoder.feed(edges) + table.decoder.tick(START + LONG)
+    assert names(facts)[-2:] == ["DropDue", "BallLost"]
+
+
 def test_something_quick_in_one_beam_was_no_ball_that_dropped() -> None:
     table = Table()
     quick = interrupted(0, START, 6 * MS)  # 9 rad/s
@@ -370,6 +378,28 @@ def test_two_blocked_beams_are_one_loss() -> None:
     assert names(facts) == ["DeviceLost"]
     assert device.feed([Edge("rim.0", 0, START + LONG)]) == []
     assert names(device.feed([Edge("rim.1", 0, START + LONG)])) == ["DeviceBack"]
+
+
+def test_a_pulled_cable_is_a_lost_device_and_no_lost_ball() -> None:
+    table = Table(FOUR).learned()
+    edges = [edge for edge in unnumbered(table.edges(9.0)) if edge.at_ns < table.start_ns + 3 * SECOND]
+    parted = [Edge(f"rim.{n}", 1, table.start_ns + 3 * SECOND + n) for n in range(4)]  # open inputs are pulled up
+    facts = table.told([*edges, *parted])
+    assert names(facts) == ["BallLaunched", "Doubtful", "Doubtful", "DeviceLost"]
+    assert facts[-1].at_ns < table.start_ns + 7 * SECOND
+    plugged = [Edge(f"rim.{n}", 0, table.start_ns + LONG) for n in range(4)]
+    assert names(table.decoder.feed(plugged)) == ["DeviceBack"]
+
+
+def test_a_sleeve_in_one_beam_does_not_hide_the_ball_from_the_other() -> None:
+    table = Table().learned()
+    edges = unnumbered(table.edges(9.0))
+    begins, ends = table.drop_ns - 4500 * MS, table.drop_ns - 1500 * MS
+    seen = [edge for edge in edges if edge.line != "rim.1" or not begins < edge.at_ns < ends]
+    sleeve = [Edge("rim.1", 1, begins), Edge("rim.1", 0, ends)]
+    facts = table.told(sorted([*seen, *sleeve], key=lambda edge: edge.at_ns))
+    assert names(facts) == ["BallLaunched", "DropDue", "BallDropped"]
+    assert table.decoder.counters["early_drops"] == 0
 
 
 def test_beams_that_stand_otherwise_than_the_file_says_tell_no_sense() -> None:

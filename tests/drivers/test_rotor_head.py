@@ -246,6 +246,26 @@ def test_a_head_that_sees_no_marks_is_lost() -> None:
     assert whys(told(edges)) == ["marks_missing"]
 
 
+def test_a_pulled_cable_is_a_lost_device_until_a_good_turn() -> None:
+    device = RotorHead("head", EIGHT)
+    device.feed(turns(1))
+    at_ns = START + 3300 * MS
+    parted = [Edge(f"head.{line}", 1, at_ns + n) for n, line in enumerate(("index", "mark", "ball"))]
+    facts = device.feed(parted) + device.tick(at_ns + LONG)
+    assert facts == [DeviceLost(at_ns=at_ns + 1 + SECOND, source="head", device="head", why="unplugged")]
+    again = [edge._replace(at_ns=edge.at_ns + 2 * LONG, seq=0) for edge in turns(3)]
+    facts = device.feed([Edge(edge.line, 0, at_ns + LONG) for edge in parted]) + device.feed(again)
+    assert [type(fact) for fact in facts] == [DeviceBack, PocketRead]
+
+
+def test_what_the_ball_did_while_no_turn_was_seen_is_not_known() -> None:
+    device = RotorHead("head", EIGHT)
+    device.feed(turns(3))
+    assert device.sample()["told"] == 5
+    again = [edge._replace(at_ns=edge.at_ns + LONG, seq=0) for edge in turns(3)]
+    assert device.feed(again) == [read(round(16.4 * SECOND) + LONG, 5)]
+
+
 def test_a_port_that_goes_and_comes_is_told_once_and_forgets_the_ball() -> None:
     device = RotorHead("head", EIGHT)
     device.feed(turns(2))
