@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from controller.canonical import compact
 from controller.clock import Clock
 from controller.config import Config
@@ -41,14 +43,16 @@ def test_what_was_learned_outlives_the_daemon_and_not_another_wheel() -> None:
     assert other.sample("wheel")["learned"]["spins"] == 0
 
 
-def test_what_a_rim_has_learned_outlives_the_daemon_and_not_another_ball() -> None:
-    def rim(ball_mm: int) -> Instruments:
-        section = {"family": "rim", "chip": "header", "lines": [7, 8], "beams_deg": [0, 120], "ball_mm": ball_mm}
-        return instruments(from_data(changed("devices/rim", section, plain("roulette-francaise")), "x"))
+def rim(ball_mm: int, *, taught: bool = False) -> Instruments:
+    section = {"family": "rim", "chip": "header", "lines": [7, 8], "beams_deg": [0, 120], "ball_mm": ball_mm}
+    made = instruments(from_data(changed("devices/rim", section, plain("roulette-francaise")), "x"))
+    if taught:
+        made.decoders["rim"].law.learn([(5.0, 0.3), (4.0, 0.22), (3.5, 0.18)], 2.9)
+    return made
 
-    first = rim(20)
-    law = first.decoders["rim"].law
-    law.learn([(5.0, 0.3), (4.0, 0.22), (3.5, 0.18)], 2.9)
+
+def test_what_a_rim_has_learned_outlives_the_daemon_and_not_another_ball() -> None:
+    first = rim(20, taught=True)
     kept = first.learned()
     again, other = rim(20), rim(21)
     again.remember(kept)
@@ -56,6 +60,16 @@ def test_what_a_rim_has_learned_outlives_the_daemon_and_not_another_ball() -> No
     assert again.sample("rim")["learned"] == first.sample("rim")["learned"]
     assert again.sample("rim")["learned"]["leaves_mrad_s"] == 2900
     assert other.sample("rim")["learned"]["spins"] == 0
+
+
+async def test_a_rim_forgets_on_order_and_only_on_that() -> None:
+    there = rim(20, taught=True)
+    assert there.asks("rim") == frozenset()
+    assert "calibrate rim forget" in there.guide("rim")
+    with pytest.raises(ValueError, match="there is no turn; there is: forget"):
+        await there.ask("rim", "turn", {})
+    assert (await there.ask("rim", "forget", {})).ok
+    assert there.learned()["rim"] == rim(20).learned()["rim"]
 
 
 def test_what_was_learned_by_a_device_that_is_gone_is_passed_over() -> None:
