@@ -23,7 +23,7 @@ from controller.errors import ConfigError
 from rules.bets import Stake
 from rules.cases import CaseError, answer
 from rules.decisions import Announce, BetsClosed, Phase, Refused, Severity, StakeAccepted, StakeRefused, Status
-from rules.facts import Announced, BallLaunched, Direction, Doubtful, Fact, Origin, PocketRead, SpinStarted
+from rules.facts import Announced, BallLaunched, DeviceLost, Direction, Doubtful, Fact, Origin, PocketRead, SpinStarted
 from rules.game import Context, Coup
 from rules.games.boule import COULEURS, GAME, BouleOptions, announce, at_cup, chances, read, settle
 from rules.wheel import WheelCoup
@@ -88,8 +88,9 @@ def test_r_bo_02_as_many_tableaux_as_the_house_has() -> None:
     assert game.one(StakeRefused).code == "tableau_inconnu"
 
 
-def test_the_call_can_only_be_the_croupiers() -> None:
-    data = config_file.read_toml(config_file.shipped_tables()["boule"])
+@pytest.mark.parametrize("name", ["boule", "vingt-trois"])
+def test_the_call_can_only_be_the_croupiers(name: str) -> None:
+    data = config_file.read_toml(config_file.shipped_tables()[name])
     data["house"]["rien_ne_va_plus"] = "automatique"
     with pytest.raises(ConfigError, match=r"(?s)house.rien_ne_va_plus.*croupier only: at this game"):
         from_data(data, "test")
@@ -233,6 +234,20 @@ def test_a_ball_that_never_comes_to_rest_is_held() -> None:
     game = called()
     game.elapse("tirage")
     assert [b.code for b in game.ended().reasons] == ["tirage_sans_resultat"]
+
+
+def test_a_throw_before_the_call_must_end_some_day_too() -> None:
+    game = boule()
+    game.ball(CW)
+    game.elapse("tirage")
+    assert [b.code for b in game.ended().reasons] == ["tirage_avant_rnvp", "tirage_sans_resultat"]
+
+
+def test_a_number_that_nobody_called_for_needs_its_instruments_like_any_draw() -> None:
+    game = boule()
+    game.do(DeviceLost(at_ns=game.at(), source="cups", device="cups", why="unplugged"))
+    game.read(5, "console")
+    assert "appareil_perdu" in game.reasons
 
 
 def test_a_call_after_the_payment_begins_the_next_coup() -> None:

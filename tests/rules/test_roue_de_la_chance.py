@@ -551,6 +551,8 @@ def test_r_rc_17_a_colour_may_have_its_own_minimum() -> None:
     found = limits(300, house=house)
     assert isinstance(found, Limits)
     assert (found.minimum, found.minima) == (300, {"noir": 500, "vert": 300})
+    one = House(declared_minimum_cents=200, options=RoueOptions(segments=SEGMENTS, minimum_par_couleur={"noir": 1500}))
+    assert isinstance(limits(300, house=one), Limits)  # as much as its maximum: one stake is possible
     dear = House(declared_minimum_cents=200, options=RoueOptions(segments=SEGMENTS, minimum_par_couleur={"noir": 1501}))
     refused = limits(300, house=dear)
     assert isinstance(refused, Refusal)

@@ -32,7 +32,7 @@ from rules.decisions import (
     StakeRefused,
     Status,
 )
-from rules.facts import Announced, Direction, Doubtful, Fact, Origin, PocketRead, SpinStarted, SpinStopped
+from rules.facts import Announced, DeviceLost, Direction, Doubtful, Fact, Origin, PocketRead, SpinStarted, SpinStopped
 from rules.game import Context, Coup, House
 from rules.games.vingt_trois import COLOURS, GAME, PLATEAU, VingtTroisOptions, at_cell, read, result, settle
 from rules.wheel import WheelCoup
@@ -306,6 +306,14 @@ def test_a_ball_in_a_plate_that_nobody_turned_is_held() -> None:
     game.call()
     rests(game, SEVEN_RED)
     assert [(b.code, b.severity) for b in game.ended().reasons] == [("cylindre_non_actionne", Severity.HELD)]
+
+
+def test_a_ball_in_a_plate_that_nobody_watched_is_held_for_its_instrument() -> None:
+    game = vingt_trois()
+    game.call()
+    game.do(DeviceLost(at_ns=game.at(), source="wheel", device="wheel", why="unplugged"))
+    game.read(None, cell=SEVEN_RED, source="cups")
+    assert "appareil_perdu" in game.reasons
 
 
 def test_a_restart_while_the_plate_turns_is_held_once() -> None:
