@@ -215,7 +215,7 @@ class LidClosed(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipPlaced(Fact):
-    """Chips worth `cents` were put on `spot` (an id of the layout) for `player`.
+    """Chips worth `cents` were put on `spot` (an id of the layout) for `player` (`-`: nobody knows whose they are).
 
     `jetons`: how many, where the source counts colour chips and not money (`cents` is then 0). `chip`: what they are,
     where it tells (`rules.series`).

@@ -13,6 +13,10 @@ ASSOCIATIONS: Final = "associations_presumees"
 """Public option: groups of players presumed to play together, attested by who decides it (R-BO-21)."""
 
 
+UNKNOWN: Final = "-"
+"""Player of chips that nothing tells apart: they may be anybody's, so that only single stacks are judged (R-BO-21)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Frozen at the opening; amounts in cents."""
@@ -45,6 +49,8 @@ def below_minimum(stake: Stake, limits: Limits) -> Refusal | None:
 
 def partners(player: str, public_options: Mapping[str, object]) -> frozenset[str]:
     """The player and those who are presumed to play with him: for the maximum they are one (R-BO-21, R-VT-22)."""
+    if player == UNKNOWN:
+        return frozenset()
     groups = public_options.get(ASSOCIATIONS, ())
     assert isinstance(groups, list | tuple), "the public option was checked when it was decided"
     return frozenset({player}).union(*(group for group in groups if player in group))

@@ -12,7 +12,7 @@ from rules.decisions import BetsClosed, Phase, Severity, StakeAccepted, StakeDou
 from rules.desk import Desk
 from rules.facts import ChipPlaced, ChipRemoved, Origin
 from rules.game import Close, Found
-from rules.limits import above_maximum, below_minimum, partners
+from rules.limits import UNKNOWN, above_maximum, below_minimum, partners
 from rules.state import Doubt
 from rules.words import text
 
@@ -88,7 +88,7 @@ def count_players(desk: Desk) -> None:
     allowed = [] if lifted else [by_text]
     allowed += [desk.house.max_players] if desk.house.max_players else []
     most = min(allowed, default=None)
-    players = {(entry.tableau, entry.player) for entry in desk.state.stakes}
+    players = {(entry.tableau, entry.player) for entry in desk.state.stakes if entry.player != UNKNOWN}
     if most is not None and any(count > most for count in Counter(tableau for tableau, _ in players).values()):
         desk.found(Found(code="trop_de_joueurs", requirement=requirement, severity=Severity.NOTED, args={"most": most}))
 
@@ -129,8 +129,9 @@ def as_stake(desk: Desk, fact: ChipPlaced) -> Stake | Refusal:
     assert limits is not None, "a coup opens only with limits"
     apart = (entry.stake for entry in desk.state.doubts if entry.coup == desk.coup.no)
     others = [entry for entry in (*desk.state.stakes, *apart) if entry.id != stake.id and not entry.carried]
+    judged = fact.cents if fact.player == UNKNOWN else stake.cents
     return (
-        above_maximum(spot, stake.cents, others, partners(fact.player, desk.state.public_options), limits)
+        above_maximum(spot, judged, others, partners(fact.player, desk.state.public_options), limits)
         or (below_minimum(stake, limits) or refused_beside(desk, stake, others) if stake.person else None)
         or stake
     )

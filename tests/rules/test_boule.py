@@ -431,6 +431,18 @@ def test_t08_r_bo_20_the_maximum_is_per_player_and_cylinder(tableaux: int) -> No
     assert game.told(StakeAccepted)
 
 
+def test_r_bo_21_of_chips_that_are_anybodys_only_single_stacks_are_judged() -> None:
+    game = boule()
+    game.chip("plein:4", 10_001, player="-")
+    assert game.one(StakeRefused).requirement == "R-BO-18"
+    for tableau in (1, 1, 2):
+        game.chip("plein:4", 10_000, player="-", tableau=tableau)
+        assert game.told(StakeAccepted)
+    game.chip("plein:4", 10_000, player="Anne")
+    assert game.told(StakeAccepted)
+    assert [stake.cents for stake in game.state.stakes] == [20_000, 10_000, 10_000]
+
+
 # --- totality --------------------------------------------------------------------------------------------------------
 
 FACTS: st.SearchStrategy[Fact] = st.one_of(
