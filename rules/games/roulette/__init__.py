@@ -34,7 +34,8 @@ def game(variant: Variant) -> Game:
         return (*variant.needs, encaisse, *risen, *shown)
 
     def series(options: Any) -> SeriesLaw | None:
-        return options.series if options and variant.stacks else None
+        law: SeriesLaw | None = getattr(options, "series", None)
+        return law
 
     def settle_case(case: Case) -> dict[str, object]:
         return payment.settle_case(variant, lay, made, case)
