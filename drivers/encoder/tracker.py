@@ -32,6 +32,8 @@ _LEAN_DEG: Final = 0.5
 """A free wheel leans on the strap by 0.22 degrees at most; beyond, somebody holds it."""
 _FASTEST: Final = 25.0
 """rad/s that nothing at a table reaches."""
+_DISTURBED: Final = 3
+"""More wrong edges than this in a spin, and nothing is learned from it; a single one falls out of what is measured."""
 _STIR_NS: Final = 1000 * MS
 """An impossible edge so soon behind a motion is one too, or its end: a moving wheel pauses 0.93 s at most."""
 _AT_REST_NS: Final = 300 * MS
@@ -41,7 +43,7 @@ _STATE: Final = (
     "sense", "origin", "far", "moved_ns", "watch", "speed", "located", "gap", "uncertain", "spin", "spin_origin",
     "furthest", "corrected", "blind", "flawed", "slow_due_ns", "_calm", "_calm_far", "_base", "_started", "_slowed",
     "_obstructed", "_mark", "_pitch_mark", "_snap", "_free_from", "_free_from_ns", "_free_end", "_near_low",
-    "_near_high", "_snapped", "_peak", "_low", "_below_ns", "unwatched_ns", "_stirred_ns",
+    "_near_high", "_snapped", "_peak", "_low", "_below_ns", "unwatched_ns", "_stirred_ns", "_disturbed",
 )  # fmt: skip
 
 
@@ -74,7 +76,9 @@ class Tracker:
         self.blind = False
         """The encoder was lost in this spin: nobody saw what happened meanwhile."""
         self.flawed = False
-        """Edges were lost in this spin: nothing is learned from it."""
+        """This spin was not seen well enough for anything to be learned from it."""
+        self._disturbed = 0
+        """Impossible or lost edges in this spin."""
         self.unwatched_ns: int | None = None
         """Nobody watched until then, nor has seen it since at rest, turning back or pushed; None = somebody has."""
         self.slow_due_ns: int | None = None
@@ -158,7 +162,9 @@ class Tracker:
 
     def disturb(self) -> None:
         """An edge was impossible or lost: uncertain until the next index, and no speed is taken across it."""
-        self.uncertain = self.flawed = True
+        self.uncertain = True
+        self._disturbed += 1
+        self.flawed = self.flawed or self._disturbed > _DISTURBED
         self._marks.clear()
         self._free_end = None
         self._run_out.interrupt()
@@ -326,6 +332,7 @@ class Tracker:
         self.spin_origin, self.furthest = origin, self.far
         self.corrected = 0
         self.blind = self.flawed = False
+        self._disturbed = 0
         self.slow_due_ns = None
         self._started = True
         self._slowed = self._obstructed = False

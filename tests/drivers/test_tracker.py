@@ -371,6 +371,17 @@ def test_any_even_run_out_is_natural(drag: float) -> None:
     assert names(told(launch([(0.0, 0.5)], 9000, drag=drag * RAD))) == SPIN
 
 
+@pytest.mark.parametrize(("lost", "spins"), [(1, 1), (9, 0)])
+def test_a_spin_with_a_lost_edge_teaches_and_one_with_many_does_not(lost: int, spins: int) -> None:
+    """An edge in twenty thousand is lost at a good installation (L1); a fifth of all spins would be thrown away."""
+    seen = edges(Wheel(5).spin([(0.0, 100.5)], 4.0)[0])
+    gone = {len(seen) // 2 + 300 * n for n in range(lost)}
+    encoder = Encoder("wheel", ROUE)
+    encoder.feed(renumbered(edge for n, edge in enumerate(seen) if n not in gone))
+    encoder.tick(seen[-1].at_ns + 5 * SECOND)
+    assert encoder.sample()["learned"]["spins"] == spins
+
+
 def test_what_was_learned_survives_without_the_rest_of_the_state(learned: str) -> None:
     state = json.loads(learned)["snapshot"]
     encoder = Encoder("wheel", ROUE)
