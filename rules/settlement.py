@@ -43,7 +43,7 @@ def line(stake: Stake, status: str, net: Fraction | int | None) -> Line:
         type=stake.type,
         on=stake.on,
         stake=stake.cents,
-        returned=None if exact is None else stake.cents + exact,
+        returned=None if net is None else Fraction(stake.cents + net),
         net=exact,
         status=status,
     )
@@ -55,8 +55,8 @@ def transfers(lines: Iterable[Line]) -> tuple[Transfer, ...]:
     for entry in lines:
         if entry.net:
             account, why = player_account(entry.player), f"{entry.status} {entry.id}"
-            source, target = (TABLE, account) if entry.net > 0 else (account, TABLE)
-            amount = abs(entry.net)
+            wins = entry.net.numerator > 0  # cheaper than to compare fractions
+            source, target, amount = (TABLE, account, entry.net) if wins else (account, TABLE, -entry.net)
             moved.append(Transfer(source=source, target=target, cents=amount, why=why, tableau=entry.tableau))
     return tuple(moved)
 
