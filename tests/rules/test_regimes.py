@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from rules.decisions import Phase, Refused, StakeRefused
+from rules.decisions import Breach, Phase, Refused, Severity, StakeRefused
 from tests.rules.sitting import Sitting
 
 DECLARED = 200
@@ -28,6 +28,8 @@ class Regime:
     """Requirement of what must be signed before the table opens; empty = nothing."""
     closing: str = ""
     """The same for its closing."""
+    players: tuple[int, str] | None = None
+    """How many may play at a tableau, and the requirement that says so."""
     spot: tuple[str, str]
     """A multiple and an even chance (or two colours) of this layout."""
     tableaux: int = 2
@@ -48,6 +50,7 @@ REGIMES = {
         multiples={"plein": (40, 100), **dict.fromkeys(SIMPLE, (200, 500))},
         per_player=dict.fromkeys(("plein", "rouge"), "R-BO-20"),
         opening="R-BO-06",
+        players=(12, "R-BO-06"),
         spot=("plein:4", "rouge"),
     ),
     "vingt_trois": Regime(
@@ -56,6 +59,7 @@ REGIMES = {
         multiples={"plein": (20, 50), "rouge": (100, 250), "noir": (100, 250)},
         per_player=dict.fromkeys(("plein", "rouge"), "R-VT-22"),
         opening="R-VT-06",
+        players=(12, "R-VT-06"),
         spot=("plein:13", "rouge"),
     ),
     "roue_de_la_chance": Regime(
@@ -64,6 +68,7 @@ REGIMES = {
         multiples=fixed(orange=100, vert=50, bleu=25, rouge=12, violet=10, blanc=5, noir=5),
         per_player=dict.fromkeys(("orange", "blanc"), "R-RC-18"),
         opening="R-RC-06",
+        players=(12, "R-RC-02"),
         spot=("blanc", "orange"),
         tableaux=1,
     ),
@@ -101,6 +106,7 @@ REGIMES = {
             **dict.fromkeys(SIMPLE, 360),
         ),
         per_player={"plein": "R-RA-23", "rouge": "R-RA-22"},
+        players=(7, "R-RA-03"),
         spot=("plein:17", "rouge"),
     ),
     "roulette_anglaise": Regime(
@@ -119,6 +125,7 @@ REGIMES = {
             **dict.fromkeys(SIMPLE, 360),
         ),
         per_player={"plein": "R-AN-26", "rouge": "R-AN-26"},
+        players=(8, "R-AN-06"),
         opening="R-AN-09",
         closing="R-AN-01",
         spot=("plein:17", "rouge"),
@@ -373,3 +380,18 @@ def test_a_stake_under_the_minimum_is_refused_with_its_reason(game_id: str) -> N
     assert game.one(Refused).requirement == refusal.requirement
     game.command("stake", spot=spot, cents=DECLARED, player="J1")
     assert not game.told(StakeRefused)
+
+
+@GAMES
+def test_one_player_more_than_the_text_allows_is_noted(game_id: str) -> None:
+    """Where nobody has decided otherwise; at a française any number may play."""
+    game = Seance(game_id)
+    game.open()
+    most, requirement = game.regime.players or (20, "")
+    for n in range(most):
+        game.chip(game.regime.spot[1], DECLARED, player=f"J{n}")
+        assert not game.told(Breach)
+    game.chip(game.regime.spot[1], DECLARED, player="one more")
+    assert not game.told(StakeRefused)  # noted, never held: the stake stands
+    noted = [("trop_de_joueurs", requirement, Severity.NOTED)] if requirement else []
+    assert [(b.code, b.requirement, b.severity) for b in game.told(Breach)] == noted
