@@ -298,6 +298,7 @@ def maximum(bet: dict[str, Any], game: str = "boule", **config: Any) -> Any:
         ({"type": "plein", "table_maximum": 20_001}, False),
         ({"type": "plein", "table_maximum": 8000, "amount": 8000}, True),
         ({"type": "plein", "table_maximum": 8000, "amount": 8001}, False),
+        ({"type": "plein", "table_maximum": 8000, "amount": 0}, False),
         ({"type": "plein", "on": [4], "table_maximum": 8000, "stake": 200}, True),
         ({"type": "plein", "on": [4], "table_maximum": 8000, "stake": 199}, False),
         ({"type": "plein", "on": [10], "table_maximum": 8000}, False),

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from controller.config_check import from_data
+from controller.config_file import read_toml, shipped_tables
+from controller.errors import ConfigError
 from rules.decisions import Breach, Phase, Refused, Severity, StakeRefused
 from tests.rules.sitting import Sitting
 
@@ -380,6 +383,24 @@ def test_a_stake_under_the_minimum_is_refused_with_its_reason(game_id: str) -> N
     assert game.one(Refused).requirement == refusal.requirement
     game.command("stake", spot=spot, cents=DECLARED, player="J1")
     assert not game.told(StakeRefused)
+
+
+@pytest.mark.parametrize(
+    ("game_id", "most", "requirement"),
+    [
+        ("roue_de_la_chance", 1, "R-RC-02"),
+        ("roulette_francaise", 2, "R-RF-04"),
+        ("roulette_americaine", 2, "R-RA-03"),
+        ("roulette_anglaise", 2, "R-AN-06"),
+    ],
+)
+def test_one_tableau_more_than_the_text_allows_is_no_configuration(game_id: str, most: int, requirement: str) -> None:
+    data = read_toml(shipped_tables()[game_id.replace("_", "-")])
+    data["house"]["tableaux"] = most
+    assert from_data(data, "test").house.tableaux == most
+    data["house"]["tableaux"] = most + 1
+    with pytest.raises(ConfigError, match=rf"(?s)house.tableaux = {most + 1}.*{requirement}"):
+        from_data(data, "test")
 
 
 @GAMES

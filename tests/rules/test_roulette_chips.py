@@ -445,6 +445,11 @@ def test_r_an_11_a_hippodrome_needs_a_chef_de_table() -> None:
     game.command("attest", what="chef_de_table", role="chef")
     game.command("open")
     assert game.is_in(Phase.MISES_OUVERTES)
+    game.command("attest", what="couvercle", role="chef")
+    game.command("close")
+    game.command("attest", what="series", role="chef")
+    game.command("open")  # the next partie: he must be there again
+    assert game.one(Refused).text == "Attestation manquante : chef_de_table (chef)"
 
 
 def test_r_an_09_the_series_are_complete_before_the_opening() -> None:
