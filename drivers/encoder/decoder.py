@@ -336,13 +336,14 @@ class Encoder:
         self._commissioning.index(c)
         if self._why and not self._is_back(t, facts):
             return
-        tracker = self._tracker
+        tracker, unexplained = self._tracker, False
         error = 0 if self._zero is None else _nearest(c - self._zero, turn)
         if self._zero is None:
             self._set_zero(c, anew=True)
         elif 2 < abs(error) <= self._options.index_tolerance:
             fix = 4 * round(error / 4)
             self.counters["index_fixes"] += 1
+            unexplained = not self._lost_since_index  # perhaps it is the index that is wrong: the next one says
             if tracker.spin:
                 tracker.corrected -= fix
             self._set_zero(self._zero + fix, anew=False)
@@ -362,7 +363,7 @@ class Encoder:
         self._candidate = None
         self._index_c = c
         self._lost_since_index = False
-        tracker.uncertain = False
+        tracker.uncertain = unexplained
 
     def _doubt_index(self, t: int, why: str, facts: list[Fact]) -> bool:
         """Once a spin; on a cylinder nothing hangs on the position, so there it is only counted."""

@@ -313,6 +313,8 @@ def fault(job: tuple[int, int]) -> Counter[str]:
         start_ns = table.now_ns
         pulses = table.encoder.play(spin.motion, start_ns)
         at_s = rng.uniform(spin.forward_s + 0.3, spin.released_s + 0.6 * (spin.rest_s - spin.released_s))
+        while abs((spin.motion.at(at_s) + 1) % TURN - 1) < 0.12:  # there the index is due
+            at_s += 0.02
         at_ns = start_ns + round(at_s * SECOND)
         line = f"wheel.{rng.choice('ab')}"
         if what == "dead":

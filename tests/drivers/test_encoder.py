@@ -493,6 +493,23 @@ def test_case_62d_a_false_index_is_counted_and_not_believed() -> None:
     assert apart(device.sample()["position"], path[-1][1] - 0.5) <= 2
 
 
+def test_an_index_near_the_place_that_no_lost_edge_explains_leaves_the_position_uncertain() -> None:
+    """A false index within the tolerance moves the position by as much: the next one decides."""
+    seen = edges(turning(3.1))
+    due = [edge.at_ns for edge in seen if edge.line == "wheel.index" and edge.level]
+    device = encoder()
+    early = due[2] - 3 * MS  # of a turn of two seconds: four counts
+    marks = [Edge("wheel.index", 1, early), Edge("wheel.index", 0, early + MS)]
+    before = [edge._replace(seq=0) for edge in seen if edge.at_ns < early]
+    device.feed(
+        [*before, *marks, *(edge._replace(seq=0) for edge in seen if early + MS < edge.at_ns < due[2] - MS // 2)]
+    )
+    assert device.health()["index_fixes"] == 1
+    assert device.health()["position"] == "uncertain"
+    device.feed([edge._replace(seq=0) for edge in seen if edge.at_ns > due[2] + 10 * MS])
+    assert device.health()["position"] == "known"
+
+
 def test_a_missing_index_of_a_cylinder_is_counted_and_not_told() -> None:
     seen = [edge for edge in edges(turning(2.0)) if "index" not in edge.line]
     device = Encoder("wheel", CYLINDER)
