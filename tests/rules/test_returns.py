@@ -221,6 +221,7 @@ def test_every_set_of_up_to_four_numbers_is_on_the_layout_or_is_not(game_id: str
     french = {"plein": 37, "cheval": 57 + 3, "transversale": 12 + 2, "carre": 22 + 1}
     american = {"plein": 38, "cheval": 57 + 1, "transversale": 12 + 3, "carre": 22}
     assert counts == (american if game_id == "roulette_americaine" else french)
+    assert counts == Counter(spot.type for spot in lay.spots.values() if spot.type in counts)  # and no spot more
 
 
 @pytest.mark.parametrize("game_id", ZEROS)
