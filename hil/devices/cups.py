@@ -97,10 +97,10 @@ class CupSensors:
         mean, rng = self.faults.latency_us, self._rng
         last_ns = 0
         for time, cell, level in edges:
-            if self.faults.lost and self._losses.random() < self.faults.lost:
+            late_us = 5.0 + rng.expovariate(1 / mean) if mean else 0.0
+            if self.faults.lost and self._losses.random() < self.faults.lost:  # the others are as without losses
                 holes[cell] = holes.get(cell, 0) + 1
                 continue
-            late_us = 5.0 + rng.expovariate(1 / mean) if mean else 0.0
             last_ns = max(last_ns, start_ns + round(time * SECOND + late_us * 1000))
             pulses.append(Pulse(last_ns, f"{self.role}.{cell}", level, holes.pop(cell, 0)))
         return pulses

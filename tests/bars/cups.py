@@ -91,6 +91,7 @@ def _asked_each_second(
 ) -> list[Edge]:  # fmt: skip
     """The edges as the port hands them on: it asks for the levels each second, and makes up what it missed."""
     edges: list[Edge] = []
+    asked: list[Edge] = []
     for pulse in seen:
         cell = int(pulse.line.rpartition(".")[2])
         seqs[cell] += 1 + pulse.gap
@@ -100,9 +101,9 @@ def _asked_each_second(
         stands |= {int(p.line.rpartition(".")[2]): p.level for p in true if at_ns - SECOND <= p.at_ns < at_ns}
         levels |= {int(e.line.rpartition(".")[2]): e.level for e in edges if at_ns - SECOND <= e.at_ns < at_ns}
         made_up = [cell for cell, level in stands.items() if level != levels[cell]]
-        edges += [Edge(f"cups.{cell}", stands[cell], at_ns, 0) for cell in made_up if at_ns < until_ns]
+        asked += [Edge(f"cups.{cell}", stands[cell], min(at_ns, until_ns - 1), 0) for cell in made_up]
         levels |= {cell: stands[cell] for cell in made_up}
-    return sorted(edges, key=lambda edge: edge.at_ns)
+    return sorted(edges + asked, key=lambda edge: edge.at_ns)
 
 
 @functools.cache
