@@ -40,7 +40,12 @@ class Instruments:
         self.disabled = sorted(set(config.devices) - set(enabled))
         self.intake = Intake(set(enabled), flight, unread_ns)
         self.decoders: dict[str, Any] = {role: d.family.decoder(role, d.options) for role, d in enabled.items()}
-        self._learning = [role for role, decoder in self.decoders.items() if "learned" in decoder.snapshot()]
+        self._learning = {
+            role: json.loads(json.dumps(asdict(enabled[role].options)))
+            for role, decoder in self.decoders.items()
+            if "learned" in decoder.snapshot()
+        }
+        """Options of each device that learns: what it learns holds for them alone."""
         self._chips = {name: self._line_chip(name, chip.path, enabled) for name, chip in config.chips.items()}
         self._hotplug = Hotplug() if any(device.match for device in enabled.values()) else None
         self._serials = {
@@ -100,18 +105,14 @@ class Instruments:
     def learned(self) -> dict[str, str]:
         """What decoders have learned of their wheels, by role: text, for the state of a journal knows no floats."""
         known = {role: self.decoders[role].snapshot()["learned"] for role in self._learning}
-        return {role: json.dumps({"options": self._options(role), "learned": law}) for role, law in known.items()}
+        return {role: json.dumps({"options": self._learning[role], "learned": law}) for role, law in known.items()}
 
     def remember(self, learned: Mapping[str, str]) -> None:
         """Take back what was `learned`; a device that was set up otherwise meanwhile begins anew."""
         for role, text in learned.items():
             body = json.loads(text)
-            if role in self.decoders and body["options"] == self._options(role):
+            if self._learning.get(role) == body["options"]:
                 self.decoders[role].restore({"learned": body["learned"]})
-
-    def _options(self, role: str) -> dict[str, Any]:
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self._config.devices[role].options)))
-        return plain
 
     def show(self, sentence: str) -> None:
         """Put a sentence on every console that is there."""

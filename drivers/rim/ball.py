@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from typing import Any, Final
 
@@ -31,6 +31,8 @@ _SHARE: Final = 0.08
 _MEMORY_NS: Final = 4 * SECOND
 _DEAD_TURNS: Final = 4.3
 """A beam that sees nothing while others see so many turns is dead."""
+_LAPS: Final = 200
+"""More laps, or votes, than a throw has: what chops the beams at a steady pace would add up for ever."""
 _MISSES: Final = 4
 """So many passages running are never missed: the ball is gone, wherever it should be."""
 
@@ -71,6 +73,12 @@ class Ball:
     def speed(self) -> float:
         """Mean speed over the last lap, rad/s."""
         return self.laps[-1][1]
+
+    def snapshot(self) -> dict[str, Any]:
+        """JSON-able state; the field names are the keys."""
+        state = {name: getattr(self, name) for name in self.__slots__}
+        copied = {name: list(value) for name, value in state.items() if isinstance(value, list)}
+        return {**state, **copied, "recent": [list(entry) for entry in self.recent]}
 
 
 class Track:
@@ -126,7 +134,7 @@ class Track:
             lost = law.slowing(speed) * between
             if not speed - 2.5 * lost - 0.03 * speed <= now <= speed - 0.3 * lost + 0.02 * speed:
                 return False
-            ball.laps.append([(at_ns + before) / 2, now, missed, beam])
+            ball.laps = [*ball.laps[-_LAPS:], [(at_ns + before) / 2, now, missed, beam]]
             self._vote(at_ns, beam, now, 0)
         self._passed(entry, ball.speed * (at_ns - ball.last_ns) / SECOND)
         return True
@@ -148,7 +156,7 @@ class Track:
         before, other = max(others)
         said = self._sense_of((at_ns - before) / SECOND * speed / TURN, other, beam)
         if said:
-            self.ball.votes.append(said)
+            self.ball.votes = [*self.ball.votes[-_LAPS:], said]
         return said != 0 and wanted in (0, said)
 
     def _sense_of(self, share: float, first: int, then: int) -> int:
@@ -328,7 +336,7 @@ class Track:
 
     def snapshot(self) -> dict[str, Any]:
         """JSON-able state."""
-        return {"ball": asdict(self.ball), "dark": list(self.dark)}
+        return {"ball": self.ball.snapshot(), "dark": list(self.dark)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""

@@ -567,6 +567,16 @@ def test_frozen_and_thawed_after_any_edge_it_tells_the_same(noise: str) -> None:
         assert told + parts.decoder.tick(parts.start_ns + LONG) == facts
 
 
+def test_what_chops_the_beams_at_a_steady_pace_does_not_make_the_state_grow() -> None:
+    device, lap_ns, told, sizes = Rim("rim", Options()), 698 * MS, [], []
+    device.opened(0)
+    for at_ns in range(START, START + 700 * lap_ns, lap_ns):
+        told += device.feed(interrupted(0, at_ns, 6 * MS)) + device.feed(interrupted(1, at_ns + lap_ns // 3, 6 * MS))
+        sizes.append(sum(len(kept) for kept in device.snapshot()["track"]["ball"].values() if isinstance(kept, list)))
+    assert names(told) == ["BallLaunched"]
+    assert sizes[5] < sizes[-300] == sizes[-1]
+
+
 def test_prompt_ticks_change_nothing_of_what_is_told() -> None:
     late, prompt = Table(noise="L3", seed=8), Table(noise="L3", seed=8)
     for speed in (8.0, 3.9, 10.0):
