@@ -13,7 +13,7 @@ while the ball calls at others and settles elsewhere is stuck: told once, and le
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -131,8 +131,8 @@ class Cups:
                 for cell in gone:
                     self._emptied(cell, due, facts)
             else:
-                kind = next(kind for at, kind in self._pending() if at == due)
-                getattr(self, f"_{kind}")(due, facts)
+                tell = next(tell for at, tell in self._pending() if at == due)
+                tell(due, facts)
         return self._told(facts)
 
     def opened(self, at_ns: int) -> list[Fact]:
@@ -260,20 +260,20 @@ class Cups:
         """Occupied cups that may have the ball, the one that has been so for longest first."""
         return sorted(self._since.keys() - self._stuck, key=lambda cell: (self._since[cell], cell))
 
-    def _pending(self) -> list[tuple[int, str]]:
+    def _pending(self) -> list[tuple[int, Callable[[int, list[Fact]], None]]]:
         """What is to be told at which moment, if nothing moves until then."""
         cups = self._candidates()
-        pending = []
+        pending: list[tuple[int, Callable[[int, list[Fact]], None]]] = []
         if not cups and self._called and not self._none_told:
-            pending.append((max(self._called.values()) + _NONE_NS, "none"))
+            pending.append((max(self._called.values()) + _NONE_NS, self._none))
         if self._left.keys() & set(cups):
             return pending  # it may be back in a moment
         if len(cups) == 1 and cups[0] not in self._found and cups[0] != self._read:
             lies_ns = max(self._since[cups[0]], self._alone_ns) + self._occupied_ns
-            pending.append((max(lies_ns, self._rocked_ns + self._calm_ns), "alone"))
+            pending.append((max(lies_ns, self._rocked_ns + self._calm_ns), self._alone))
         if len(cups) > 1 and not self._two_told:
-            pending.append((max(self._since[cups[1]], self._alone_ns) + self._occupied_ns, "two"))
-        return [(max(at_ns, self._edge_ns), kind) for at_ns, kind in pending]
+            pending.append((max(self._since[cups[1]], self._alone_ns) + self._occupied_ns, self._two))
+        return [(max(at_ns, self._edge_ns), tell) for at_ns, tell in pending]
 
     def _alone(self, at_ns: int, facts: list[Fact]) -> None:
         """One cup, and no other, for long enough."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Final
 
 from drivers.base import Answer, Edge, Snapshot
@@ -219,7 +220,7 @@ class Rim:
     def _elapse(self, until_ns: int, facts: list[Fact]) -> None:
         """Do what is due up to this instant, the earliest first."""
         while True:
-            due = min(self._dues(), key=_when, default=None)
+            due = min(self._dues(), key=itemgetter(0), default=None)
             if due is None or due[0] > until_ns:
                 break
             self._now_ns = max(self._now_ns, due[0])
@@ -430,10 +431,6 @@ class Rim:
         if facts:
             self._fact_ns = facts[-1].at_ns
         return facts
-
-
-def _when(due: tuple[int, object]) -> int:
-    return due[0]
 
 
 def _direction(sense: int) -> Direction:

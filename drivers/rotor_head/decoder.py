@@ -11,6 +11,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 from typing import Any, Final
 
 from drivers.base import Edge, Snapshot
@@ -32,9 +33,8 @@ _GONE: Final = 3
 """So many turns without a ball: it was taken out."""
 _BLIND: Final = 2.5
 """So many turns' worth of marks without an index, or of indices without marks: that sensor is lost."""
-
-
 _CUT_NS: Final = 1 * SECOND
+"""Index and mark under the head together for so long: nothing drives the lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,7 @@ class RotorHead:
 
     def _elapse(self, until_ns: int, facts: list[Fact]) -> None:
         while True:
-            due = min(self._dues(), key=_when, default=None)
+            due = min(self._dues(), key=itemgetter(0), default=None)
             if due is None or due[0] > until_ns:
                 return
             due[1](due[0], facts)
@@ -329,7 +329,7 @@ class RotorHead:
             facts += [] if told else [self._lose(at_ns, why)]
 
     def _cut(self, at_ns: int, facts: list[Fact]) -> None:
-        """Index and mark are never under the head at once, and stay so: nothing drives the lines."""
+        """Index and mark have been under the head together for too long."""
         self._blind(at_ns, "unplugged", facts)
 
     def _forget(self) -> None:
@@ -351,7 +351,3 @@ class RotorHead:
         if facts:
             self._fact_ns = facts[-1].at_ns
         return facts
-
-
-def _when(due: tuple[int, object]) -> int:
-    return due[0]

@@ -214,14 +214,7 @@ def read_by_eye(h: Hearing, fact: PocketRead) -> None:
     if not h.coup.launched or outcome is None:
         h.ignore("lecture_impossible" if h.coup.launched else "aucun_tirage")
         return
-    reading = Reading(
-        source=fact.source,
-        value=value(outcome),
-        outcome=with_turns(outcome, h.coup),
-        origin=fact.origin,
-        at_ns=fact.at_ns,
-        recovered=fact.recovered,
-    )
+    reading = Reading.told(fact, value(outcome), with_turns(outcome, h.coup))
     if "stopped" in h.coup.times:
         wheel.read(h, reading)
         return

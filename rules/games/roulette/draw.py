@@ -275,15 +275,7 @@ def read_pocket(h: Hearing, fact: PocketRead, variant: Variant) -> None:
         h.found("cylindre_non_actionne", h.law.alternation, Severity.HELD)
     wheel.closed_by_the_draw(h)
     h.dark(h.coup.lit)
-    reading = Reading(
-        source=fact.source,
-        value=value(outcome),
-        outcome=outcome,
-        origin=fact.origin,
-        at_ns=fact.at_ns,
-        recovered=fact.recovered,
-    )
-    wheel.read(h, reading)
+    wheel.read(h, Reading.told(fact, value(outcome), outcome))
 
 
 def read(variant: Variant, given: int | str, options: Any) -> Outcome | None:
