@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from fractions import Fraction
+from typing import Any, Final, TypeVar
 
 from rules import cases
-from rules.bets import Layout, Refusal
-from rules.cases import Case
+from rules.bets import BetKind, Layout, Refusal
+from rules.cases import Case, CaseError
 from rules.decisions import Severity
 from rules.game import House, Needed, PublicOption, groups_of_players, yes_or_no
 from rules.limits import ASSOCIATIONS, Limits, by_the_text
 from rules.wheel import Hearing
+
+Options = TypeVar("Options")
 
 MORE_PLAYERS: Final = "plus_de_douze_joueurs"
 """Public option: may more than twelve play at once."""
@@ -45,8 +48,26 @@ class Installation:
     associations: str
     plein: tuple[int, int]
     """Lowest and highest maximum of a plein in minima."""
+    plein_limit: str
+    """The requirement that gives them."""
     simple: tuple[int, int]
     """The same of the even chances."""
+    simple_limit: str
+    """The requirement that gives them."""
+
+    def bet(self, bet_type: str, pays: int, requirement: str) -> BetKind:
+        """A row of the table of bets: a plein, or an even chance."""
+        plein = bet_type == "plein"
+        least, most = self.plein if plein else self.simple
+        return BetKind(
+            type=bet_type,
+            pays=Fraction(pays),
+            max_multiple=most,
+            least_max_multiple=least,
+            limited_with="" if plein else SIMPLE,
+            requirement=requirement,
+            limit_requirement=self.plein_limit if plein else self.simple_limit,
+        )
 
     @property
     def public_options(self) -> Mapping[str, PublicOption]:
@@ -91,13 +112,14 @@ class Installation:
             if not low <= chosen <= high:
                 raise ValueError(f"{name}: {chosen}; allowed: {low} to {high} times the minimum")
 
-    def case_maxima(self, case: Case) -> tuple[int, int]:
-        """Those of pleins and even chances that a case of the settle format fixes, in minima; else the highest."""
+    def case_options(self, case: Case, options: Callable[..., Options]) -> Options:
+        """`options` with the maxima that a case of the settle format fixes, in minima; else with the highest."""
         given = {"max_plein": self.plein[1], "max_chances_simples": self.simple[1], **case.config}
-        plein, simple = (
-            cases.integer(given, name, "/config", least=1) for name in ("max_plein", "max_chances_simples")
-        )
-        return plein, simple
+        maxima = {name: cases.integer(given, name, "/config", least=1) for name in ("max_plein", "max_chances_simples")}
+        try:
+            return options(**maxima)
+        except ValueError as error:
+            raise CaseError("/config", str(error)) from error
 
     @property
     def limits(self) -> Callable[[Layout, House, int, Mapping[str, int]], Limits | Refusal]:

@@ -31,7 +31,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "marque_etrangere": "Jeton de marque {mark} : ceux de cette table portent {ours}",
     "valeur_hors_simples": "Plaques et jetons de valeur ne sont acceptés que sur les chances simples",
     "change_impossible": "Change impossible avant « Rien ne va plus » : jetons de valeur admis pour ce coup",
-    "pieces_inegales": "{player} : nombre de pièces inégal sur {spot} et {other}, qui se touchent",
+    "pieces_inegales": "{player} : nombre de pièces inégal sur {spot} et {other}, qui doivent en porter autant",
     "pieces_au_dessus_du_plein": "{player} : plus que le maximum d'un plein sur {spot} et {other}, qui se touchent",
     "piles_reconstituees": "Piles de jetons reconstituées",
     "piles_non_reconstituees": "Bille lancée sans que les piles de jetons aient été reconstituées",

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from rules import cases, wheel
-from rules.bets import BetKind, Layout, Refusal, Spot, Stake, spot_id
-from rules.cases import Case, CaseError
+from rules.bets import Layout, Refusal, Spot, Stake, spot_id
+from rules.cases import Case
 from rules.decisions import Phase
 from rules.facts import Announced, BallLaunched, Fact, PocketRead
 from rules.game import Context, Game, Heard, House, Outcome, Reading
-from rules.installation import CASE_KEYS, MORE_PLAYERS, MOST_PLAYERS, SIMPLE, Installation
+from rules.installation import CASE_KEYS, MORE_PLAYERS, MOST_PLAYERS, Installation
 from rules.settlement import Settlement, straight
 from rules.wheel import Hearing, WheelCoup, WheelLaw
 from rules.words import text
@@ -36,7 +36,9 @@ INSTALLATION: Final = Installation(
     cylinder="R-BO-20",
     associations="R-BO-21",
     plein=(40, 100),
+    plein_limit="R-BO-18",
     simple=(200, 500),
+    simple_limit="R-BO-19",
 )
 NUMBERS: Final = range(1, 10)
 KILLER: Final = 5
@@ -168,33 +170,16 @@ def announce(outcome: Outcome) -> str:
 
 def layout(options: BouleOptions | None) -> Layout:
     """Nine pleins and six even chances, and nothing else (R-BO-10 to R-BO-12)."""
-    plein = BetKind(
-        type="plein",
-        pays=Fraction(7),
-        max_multiple=INSTALLATION.plein[1],
-        least_max_multiple=INSTALLATION.plein[0],
-        requirement="R-BO-11",
-        limit_requirement="R-BO-18",
-    )
-    simple = {
-        chance: BetKind(
-            type=chance,
-            pays=Fraction(1),
-            max_multiple=INSTALLATION.simple[1],
-            least_max_multiple=INSTALLATION.simple[0],
-            limited_with=SIMPLE,
-            requirement="R-BO-12",
-            limit_requirement="R-BO-19",
-        )
-        for chance in ("rouge", "noir", *CHANCES)
-    }
+    kinds = {"plein": INSTALLATION.bet("plein", 7, "R-BO-11")}
+    kinds |= {chance: INSTALLATION.bet(chance, 1, "R-BO-12") for chance in ("rouge", "noir", *CHANCES)}
     couleurs = options.couleurs if options else COULEURS
     spots = [Spot(id=spot_id("plein", (n,)), type="plein", on=(n,), wins=frozenset({n})) for n in NUMBERS]
     spots += [
         Spot(id=chance, type=chance, on=(), wins=frozenset(n for n in NUMBERS if chance in chances(n, couleurs)))
-        for chance in simple
+        for chance in kinds
+        if chance != "plein"
     ]
-    return Layout({"plein": plein, **simple}, {spot.id: spot for spot in spots})
+    return Layout(kinds, {spot.id: spot for spot in spots})
 
 
 def check(stake: Stake, lay: Layout, house: House) -> Refusal | None:
@@ -221,11 +206,7 @@ def case_options(case: Case) -> BouleOptions:
     """The maxima and colours that a case fixes."""
     couleurs = cases.mapping(case.config.get("couleurs", COULEURS), "/config/couleurs")
     painted = {number: cases.word(couleurs, number, "/config/couleurs") for number in couleurs}
-    plein, simple = INSTALLATION.case_maxima(case)
-    try:
-        return BouleOptions(max_plein=plein, max_chances_simples=simple, couleurs=painted)
-    except ValueError as error:
-        raise CaseError("/config", str(error)) from error
+    return INSTALLATION.case_options(case, partial(BouleOptions, couleurs=painted))
 
 
 GAME: Final = Game(

@@ -13,16 +13,16 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from rules import cases, wheel
-from rules.bets import BetKind, Layout, Refusal, Spot, Stake, spot_id
+from rules.bets import Layout, Refusal, Spot, Stake, spot_id
 from rules.cases import Case, CaseError
 from rules.decisions import Phase, Refused, Severity
 from rules.facts import Announced, Fact, Origin, PocketRead, SpinStarted, SpinStopped
 from rules.game import Context, Game, Heard, House, Outcome, Reading
-from rules.installation import CASE_KEYS, MORE_PLAYERS, MOST_PLAYERS, SIMPLE, Installation
+from rules.installation import CASE_KEYS, MORE_PLAYERS, MOST_PLAYERS, Installation
 from rules.settlement import Settlement, straight
 from rules.wheel import Hearing, WheelCoup, WheelLaw
 from rules.words import text
@@ -37,7 +37,9 @@ INSTALLATION: Final = Installation(
     cylinder="R-VT-22",
     associations="R-VT-22",
     plein=(20, 50),
+    plein_limit="R-VT-20",
     simple=(100, 250),
+    simple_limit="R-VT-21",
 )
 TIERS: Final[Mapping[str, tuple[range, int, int, str]]] = {
     "plein_1_4": (range(1, 5), 1, 23, "R-VT-11"),
@@ -198,29 +200,8 @@ def announce(outcome: Outcome) -> str:
 
 def tableau() -> Layout:
     """Fourteen pleins in three tiers, red and black, and nothing else (R-VT-11 to R-VT-14)."""
-    pleins = {
-        row: BetKind(
-            type="plein",
-            pays=Fraction(pays),
-            max_multiple=INSTALLATION.plein[1],
-            least_max_multiple=INSTALLATION.plein[0],
-            requirement=requirement,
-            limit_requirement="R-VT-20",
-        )
-        for row, (_, _, pays, requirement) in TIERS.items()
-    }
-    simple = {
-        colour: BetKind(
-            type=colour,
-            pays=Fraction(1),
-            max_multiple=INSTALLATION.simple[1],
-            least_max_multiple=INSTALLATION.simple[0],
-            limited_with=SIMPLE,
-            requirement="R-VT-14",
-            limit_requirement="R-VT-21",
-        )
-        for colour in ("rouge", "noir")
-    }
+    pleins = {row: INSTALLATION.bet("plein", pays, requirement) for row, (_, _, pays, requirement) in TIERS.items()}
+    simple = {colour: INSTALLATION.bet(colour, 1, "R-VT-14") for colour in ("rouge", "noir")}
     spots = [
         Spot(id=spot_id("plein", (number,)), type="plein", on=(number,), wins=frozenset({number}), row=row)
         for row, (numbers, _, _, _) in TIERS.items()
@@ -266,11 +247,7 @@ def settle_case(case: Case) -> dict[str, object]:
 
 def case_options(case: Case) -> VingtTroisOptions:
     """The maxima that a case fixes; the plate does not matter, for the outcome names the colour."""
-    plein, simple = INSTALLATION.case_maxima(case)
-    try:
-        return VingtTroisOptions(max_plein=plein, max_chances_simples=simple, plateau=PLATEAU)
-    except ValueError as error:
-        raise CaseError("/config", str(error)) from error
+    return INSTALLATION.case_options(case, partial(VingtTroisOptions, plateau=PLATEAU))
 
 
 GAME: Final = Game(

@@ -27,7 +27,9 @@ BOULE = Installation(
     cylinder="R-BO-20",
     associations="R-BO-21",
     plein=(5, 10),
+    plein_limit="R-BO-18",
     simple=(15, 20),
+    simple_limit="R-BO-19",
 )
 SIGNED = {False: ("affiche", "comite"), True: ("chef_de_table", "chef")}
 
