@@ -83,7 +83,7 @@ COMMANDS: Final[Mapping[str, Right]] = {
     "stake": Right((CROUPIER,), local=True, args=arguments.StakeArgs),
     "choice": Right((CROUPIER,), local=True, args=arguments.ChoiceArgs),
     "confirm": Right((CROUPIER,), local=True, args=arguments.ConfirmArgs),
-    "last_coup": Right((CHEF, COMITE), law=False),
+    "last_coup": Right((CHEF, COMITE)),
     "ack": Right((CHEF, COMITE), law=False, args=arguments.AckArgs),
     "resolve": Right((CHEF, COMITE), args=arguments.ResolveArgs),
     "void": Right((CHEF, COMITE), args=arguments.VoidArgs),

@@ -19,8 +19,8 @@ from controller.recorder import Recorder
 from controller.sequencer import Sequencer
 from controller.standing import Standing, plain
 from controller.statistics import Statistics
-from rules.decisions import Decision, Ignored, Refused
-from rules.facts import Announced, Fact
+from rules.decisions import Decision, Refused
+from rules.facts import Fact
 from rules.seance import CLOSED
 from rules.words import text
 
@@ -76,7 +76,6 @@ class Orders:
         self._restart, self._mode, self._clock = restart, mode, clock
         self._own: Mapping[str, Callable[[Authorised], Awaitable[tuple[str, dict[str, Any]]]]] = {
             "ack": self._ack,
-            "last_coup": self._last_coup,
             "replay": self._replay,
             "state": self._state,
             "health": self._health,
@@ -130,15 +129,6 @@ class Orders:
         """What the command changed is on the disk; raises TimeoutError while it is full."""
         async with asyncio.timeout(DISK_S):
             await self._sequencer.written()
-
-    async def _last_coup(self, command: Authorised) -> tuple[str, dict[str, Any]]:
-        """A chef or the comite announces the last coup of the seance."""
-        fact = Announced(at_ns=self._clock.mono_ns(), source="command", code="dernier_coup", by=command.by)
-        decisions = await self._asked(fact)
-        for decision in decisions:
-            if isinstance(decision, Ignored):
-                raise Refuse(decision.why)
-        return "", _decided(decisions)
 
     async def _ack(self, command: Authorised) -> tuple[str, dict[str, Any]]:
         try:

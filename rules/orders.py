@@ -32,6 +32,8 @@ def told_by(command: Commanded) -> Fact | None:
         match command.name:
             case "announce":
                 return Announced(at_ns=at_ns, source="command", code=word("code"), by=by)
+            case "last_coup":
+                return Announced(at_ns=at_ns, source="command", code="dernier_coup", by=by)
             case "stake" if not isinstance(args.get("remove", False), bool) or {"cents", "jetons"} <= set(args):
                 return None
             case "stake":

@@ -233,8 +233,12 @@ def option_refused(desk: Desk, name: str, value: object) -> Refusal | None:
 def change_options(desk: Desk, command: Commanded) -> None:
     """Command `options {...}`: what the house decides before a seance, or during it where the text lets it."""
     known = desk.game.public_options
+    allowed = ", ".join(sorted(known)) or "-"
     if unknown := sorted(set(command.args) - set(known)):
-        desk.refuse("options", "option_inconnue", options=", ".join(unknown), allowed=", ".join(sorted(known)) or "-")
+        desk.refuse("options", "option_inconnue", options=", ".join(unknown), allowed=allowed)
+        return
+    if not command.args:
+        desk.refuse("options", "argument_manquant", argument=allowed)
         return
     for name, value in command.args.items():
         if refused := option_refused(desk, name, value):

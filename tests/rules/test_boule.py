@@ -259,9 +259,13 @@ def test_a_call_after_the_payment_begins_the_next_coup() -> None:
     assert game.paid() == [("pair", "win", 1000)]  # R-BO-08: the winner's stake played on
 
 
-def test_the_last_coup() -> None:
+@pytest.mark.parametrize("by_command", [True, False])
+def test_the_last_coup(by_command: bool) -> None:
     game = boule()
-    game.say("dernier_coup")
+    if by_command:
+        game.command("last_coup", role="chef")
+    else:
+        game.say("dernier_coup")
     assert game.said("dernier_coup")
     game.call()
     game.read(None, cell=3, source="cups")

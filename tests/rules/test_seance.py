@@ -60,6 +60,9 @@ def test_r_bo_04_the_table_stays_closed_until_it_is_decided() -> None:
     assert "plus_de_douze_joueurs" in refused.text
     game.command("options", plus_de_douze_joueurs="oui")
     assert game.one(Refused).code == "option_impossible"
+    game.command("options")
+    assert game.one(Refused).code == "argument_manquant"
+    assert "plus_de_douze_joueurs" in game.one(Refused).text
     game.command("options", plus_de_douze_joueurs=False)
     assert game.codes() == ["options", "douze_joueurs_au_plus"]
     game.command("open")

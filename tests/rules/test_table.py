@@ -719,6 +719,9 @@ def test_the_last_coup_is_announced_at_a_table_that_plays() -> None:
     game = play()
     game.say("dernier_coup")
     assert game.one(Ignored).why.startswith("La table ne joue pas")
+    game.command("last_coup", role="chef")
+    assert game.one(Refused).code == "sans_effet"
+    assert "La table ne joue pas" in game.one(Refused).text
 
 
 # --- disputes --------------------------------------------------------------------------------------------------------

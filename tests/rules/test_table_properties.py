@@ -75,7 +75,9 @@ ARGS = st.fixed_dictionaries(
         "why": st.just("parce que"),
     },
 )
-NAMES = st.sampled_from([*seance.COMMANDS, *orders.COMMANDS, "announce", "stake", "choice", "confirm", "danse"])
+NAMES = st.sampled_from(
+    [*seance.COMMANDS, *orders.COMMANDS, "announce", "last_coup", "stake", "choice", "confirm", "danse"]
+)
 FIELDS: dict[str, st.SearchStrategy[object]] = {
     "direction": st.sampled_from(list(Direction)),
     "device": DEVICES,
