@@ -3,13 +3,17 @@
 import ast
 import importlib
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from controller.arguments import checked
+from controller.commands import COMMANDS
 from controller.tablectl import __main__ as tablectl
+from controller.tablectl.envelope import arguments
 from drivers import base
 from rules import game, words
 
@@ -196,6 +200,19 @@ def test_links_between_documents_lead_somewhere() -> None:
         if "://" not in target and not (path.parent / target).exists()
     ]
     assert not found
+
+
+def test_the_commands_of_the_readme_are_commands() -> None:
+    shown = [
+        shlex.split(line, comments=True)
+        for line in re.findall("^cmd (.*)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    ]
+    assert len(shown) > 5
+    for name, *words_given, option, key in shown:
+        right = COMMANDS[name]
+        assert (option, key.removesuffix("-1")) in {("--key", role) for role in right.roles}
+        if right.args is not None:
+            checked(right.args, arguments(words_given))
 
 
 def test_the_changelog_tells_of_this_version() -> None:
