@@ -14,6 +14,9 @@ from typing import Any, Final
 
 LEARNED: Final = 5
 """Good spins from which on the learned law is believed."""
+_UNLEARNED: Final = 0.08
+"""rad/s: threshold until then, plus a tenth of the deceleration. Model wheels of all kinds stay under 0.03 while nobody
+touches them, a touch of 2 N.s makes 0.14."""
 LEAK_S: Final = 1.0
 SLOW: Final = 0.6
 """rad/s below which the observer is blind and the late tests watch."""
@@ -129,7 +132,7 @@ class RunOut:
             natural = law(self._expected or speed)
         elif len(self.blocks) >= 2:
             natural = max(0.0, median(slowing for _, slowing in self.blocks[-5:]))
-            threshold = max(threshold, 0.15 + 0.5 * natural)
+            threshold = max(threshold, _UNLEARNED + 0.1 * natural)
         else:
             return 0.0
         if self._expected is None:

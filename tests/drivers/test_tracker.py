@@ -359,11 +359,20 @@ def test_nothing_is_obstructed_when_nobody_touches(learned: str) -> None:
         assert names(touched(learned, speed, None)[0]) == SPIN
 
 
-def test_a_hand_on_an_unknown_wheel_is_seen_too() -> None:
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("touch", [(30.0, 0.6, 2.5), (10.0, 0.2, 2.5), (10.0, 0.2, 1.4), (5.0, 0.6, 1.8)])
+def test_a_touch_of_an_unknown_wheel_is_seen_too(touch: tuple[float, float, float], seed: int) -> None:
     """The first coup of a new table: the spin itself tells what is natural."""
-    wheel = Wheel(seed=5)
-    path = wheel.spin([(0.0, wheel.angle * RAD)], 4.5, (30.0, 0.6, 2.5))[0]
+    wheel = Wheel(seed=seed)
+    path = wheel.spin([(0.0, wheel.angle * RAD)], 4.5, touch)[0]
     assert only(told(path), SpinObstructed).why == "brake"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_unknown_wheel_that_nobody_touches_is_not_obstructed(seed: int) -> None:
+    wheel = Wheel(seed=seed)
+    for speed in (2.8, 4.5, 6.0):
+        assert names(told(wheel.spin([(0.0, wheel.angle * RAD)], speed)[0])) == SPIN
 
 
 @pytest.mark.parametrize("drag", [0.1, 0.22, 0.6, 1.2])
