@@ -32,7 +32,7 @@ CALLS: Final = 9
 
 _STATE: Final = (
     "c", "direction", "fit", "last_ns", "_rotation", "_known", "_first", "_suspect", "_other",
-    "_other_at", "_hole_from", "_hole_to", "_judged", "_contrary", "_contrary_c", "_doubt_c",
+    "_other_at", "_hole_from", "_hole_to", "_judged", "_judged_c", "_contrary", "_contrary_c", "_doubt_c",
 )  # fmt: skip
 
 
@@ -68,8 +68,9 @@ class Quadrature:
         """Per line, the count after its last edge whose level was asked for too late."""
         self._doubt_c = -SURE
         """Count at the last impossible edge or reversal."""
-        self._judged = self._contrary = self._contrary_c = 0
-        """The boundary judged last; how many followed one another against the sense, and the count before them."""
+        self._judged = self._judged_c = self._contrary = self._contrary_c = 0
+        """The boundary judged last and the count then; how many followed one another against the sense, and the count
+        before them."""
 
     def judge(self, code: int, t: int) -> tuple[int, int]:
         """An edge of A or B that the hot loop did not take; moves `c`. (impossible edges, edges known to be lost)."""
@@ -84,6 +85,7 @@ class Quadrature:
             self.c += self.direction * self._ahead(boundary, self.c)
             self.ring[:] = [NEVER] * 16
             self._step(1, t)
+            self._contrary, self._contrary_c = 0, self.c
             odd, lost = 1, 0
         elif suspect is None:
             odd, lost = (self._judge_fast if self.is_fast(t) else self._judge_slow)(boundary, t, repeated=repeated)
@@ -103,6 +105,7 @@ class Quadrature:
                 self._suspect = boundary
         if odd:
             self._doubt_c = self.c
+        self._judged_c = self.c
         self._refit()
         return odd, lost
 
@@ -187,7 +190,8 @@ class Quadrature:
         return (ahead if self.direction > 0 else 1 - ahead) & 3
 
     def _runs_against(self, boundary: int, t: int) -> bool:
-        if self.is_fast(t) and (boundary - self._judged) * self.direction & 3 == 3:
+        in_a_row = self.c == self._judged_c and self.is_fast(t)
+        if in_a_row and (boundary - self._judged) * self.direction & 3 == 3:
             self._contrary += 1
         else:
             self._contrary, self._contrary_c = 0, self.c

@@ -191,12 +191,20 @@ class Tracker:
             self._aim()
 
     def cells(self, c: int) -> tuple[int | None, int | None]:
-        """The cell under the marker of the wheel at rest, and the other one when only the eye can tell."""
+        """The cell under the marker of the wheel at rest, and the other one when only the eye can tell.
+
+        A free wheel that rests nearer to the snap than to where it can lean has just snapped: the strap, bent so far,
+        would have thrown it back.
+        """
         if self.gap is None:
             return None, None
         o = self._options
         deg = 360.0 / o.cells
         snap = o.hysteresis_mdeg / 1000 / deg
+        x = (c - self._base) / self._pitch - self.gap
+        bent = max(x - 1, -x) * deg
+        if 2 * bent > _LEAN_DEG + snap * deg:
+            return (self.gap + (1 if x > 1 else -1)) % o.cells, self.gap % o.cells
         low, high = (
             (count - self._base) / self._pitch - self.gap
             for count in (min(self._near_low, self.far, c), max(self._near_high, self.far, c))
@@ -208,8 +216,6 @@ class Tracker:
         elif self._snapped < 0:
             margins.append((1 - snap - low - spread, 1))
         margin, side = min(margins)
-        x = (c - self._base) / self._pitch - self.gap
-        bent = max(x - 1, -x) * deg
         doubtful = self.uncertain or margin * deg < o.doubt_mdeg / 1000 or bent > _LEAN_DEG
         return self.gap % o.cells, (self.gap + side) % o.cells if doubtful else None
 

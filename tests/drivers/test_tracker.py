@@ -222,8 +222,9 @@ def cell_after(path: Path, options: Options = ROUE) -> tuple[int | None, int | N
     [
         (0.60, 0, False),  # between two pegs
         (0.05, -1, False),  # past the touch, not yet snapped over
-        (0.20, -1, True),  # 1.4 degrees behind the touch: within 0.3 of the snap at 1.8 ... or not: 0.42 away
-        (0.24, -1, True),
+        (0.14, -1, True),  # 1.0 degrees behind the touch: a free wheel does not lean so far
+        (0.20, 0, True),  # nor does it come to rest at 1.4 unless this peg snaps early, or stands elsewhere by 0.3
+        (0.24, 0, True),
         (0.28, 0, True),  # just beyond the snap
         (0.40, 0, False),
     ],
