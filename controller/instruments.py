@@ -182,9 +182,13 @@ class Instruments:
 
     def asks(self, role: str) -> frozenset[str]:
         """The commands of a device that change nothing there; raises ValueError when it takes none at all."""
-        if not hasattr(self.decoders[role], "asks"):
+        return self.orders(role).intersection(self.decoders[role].asks)
+
+    def orders(self, role: str) -> frozenset[str]:
+        """All commands of a device; raises ValueError when it takes none at all."""
+        if not hasattr(self.decoders[role], "orders"):
             raise ValueError(f"{role} is a device of lines: it takes no commands")
-        names: frozenset[str] = self.decoders[role].asks
+        names: frozenset[str] = self.decoders[role].orders
         return names
 
     def guide(self, role: str) -> str:

@@ -197,6 +197,9 @@ class Orders:
             harmless = self._instruments.asks(role)
             if asks and order not in harmless:
                 raise Refuse(text("cmd_appareil_change", order=order, role=role, known=", ".join(sorted(harmless))))
+            orders = self._instruments.orders(role)
+            if order not in orders:
+                raise Refuse(text("cmd_appareil_sans_ordre", order=order, role=role, known=", ".join(sorted(orders))))
             if order not in harmless and not self._standing.maintenance and self._sequencer.state.phase not in CLOSED:
                 raise Refuse(text("cmd_appareil_en_jeu", order=order, role=role))
             answer = await self._instruments.ask(role, order, args)

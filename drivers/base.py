@@ -97,8 +97,8 @@ class Decoder(Protocol):
 class EdgeDecoder(Decoder, Protocol):
     """Decodes level changes of a device's lines.
 
-    One that a technician may ask has `asks` (as `ByteDecoder`), `answer(name, args) -> Answer` at once (ValueError
-    when there is no such command), and `guide`: how it is put into service, in French.
+    One that a technician may ask has `asks` and `orders` (as `ByteDecoder`), `answer(name, args) -> Answer` at once
+    (ValueError when there is no such command), and `guide`: how it is put into service, in French.
     """
 
     def feed(self, edges: Sequence[Edge]) -> list[Fact]:
@@ -122,6 +122,9 @@ class ByteDecoder(Decoder, Protocol):
 
     asks: frozenset[str]
     """Names of the commands that change nothing at the device: they are allowed while the table plays."""
+
+    orders: frozenset[str]
+    """Names of all commands, those of `asks` too."""
 
     def command(self, name: str, args: Mapping[str, object]) -> Asked:
         """Queue a technician's command for the device (`selftest`, `reset`, ...).

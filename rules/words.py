@@ -182,6 +182,7 @@ CATALOGUE: Final[dict[str, str]] = {
     "cmd_appareil": "Appareil {role} : {why}",
     "cmd_appareil_change": "{order} n'est pas une question à {role} ; il y a : {known}",
     "cmd_appareil_en_jeu": "{order} change l'appareil {role} : fermer la table ou passer en maintenance",
+    "cmd_appareil_sans_ordre": "Appareil {role} : pas d'ordre {order} ; il y a : {known}",
     "cmd_autotest": "Autotest en défaut : {troubles}",
     "cmd_enregistre": "Enregistré dans {file}",
     "cmd_non_enregistre": "Non enregistré dans {file} : {why}",

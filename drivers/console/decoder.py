@@ -167,6 +167,7 @@ class Console:
         return output
 
     asks = frozenset({"who"})
+    orders = asks | {"show"}
 
     def command(self, name: str, args: Mapping[str, object]) -> Asked:
         """`show {text}` puts a text on the keypad (empty clears it), `who` asks the device to say who it is."""

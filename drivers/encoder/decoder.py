@@ -198,6 +198,7 @@ class Encoder:
     # --- the technician ---
 
     asks = frozenset({"turn", "turned", "touch", "snap", "cell"})
+    orders = asks | {"forget"}
 
     @property
     def guide(self) -> str:
@@ -205,7 +206,7 @@ class Encoder:
         return self._commissioning.guide
 
     def answer(self, name: str, args: Mapping[str, object]) -> Answer:
-        """A command of `asks`, or `forget` what was learned; ValueError when there is none of this name."""
+        """A command of `asks`, or `forget` what was learned; raises ValueError when there is none of this name."""
         known, c = self._commissioning, self._quadrature.c
         odd = self.counters["illegal"] + self.counters["lost_edges"]
         if name == "turn":
@@ -219,7 +220,7 @@ class Encoder:
         if name == "forget":
             spins, self._tracker.law = self._tracker.law.spins, NaturalLaw()
             return Answer(True, f"{spins} lancers oubliés : faire 20 lancers libres.")
-        raise ValueError(f"there is no {name}; there are: {', '.join(sorted({*self.asks, 'forget'}))}")
+        raise ValueError(f"there is no {name}; there are: {', '.join(sorted(self.orders))}")
 
     @property
     def _position(self) -> int | None:

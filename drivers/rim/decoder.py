@@ -177,6 +177,7 @@ class Rim:
     # --- the technician ---
 
     asks: frozenset[str] = frozenset()
+    orders = frozenset({"forget"})
 
     @property
     def guide(self) -> str:

@@ -192,6 +192,7 @@ class SlingShot2:
         return output
 
     asks = frozenset(name for name, command in COMMANDS.items() if not command.changes)
+    orders = frozenset(COMMANDS)
 
     def command(self, name: str, args: Mapping[str, object]) -> Asked:
         """Queue a technician's command; the last answers show in `sample()["answers"]` too."""

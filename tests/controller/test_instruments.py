@@ -64,7 +64,7 @@ def test_what_a_rim_has_learned_outlives_the_daemon_and_not_another_ball() -> No
 
 async def test_a_rim_forgets_on_order_and_only_on_that() -> None:
     there = rim(20, taught=True)
-    assert there.asks("rim") == frozenset()
+    assert there.asks("rim") == frozenset() != there.orders("rim")
     assert "calibrate rim forget" in there.guide("rim")
     with pytest.raises(ValueError, match="there is no turn; there is: forget"):
         await there.ask("rim", "turn", {})

@@ -312,7 +312,13 @@ async def test_commands_of_the_controller_itself() -> None:
         refused: list[tuple[str, str, dict[str, Any], str]] = [
             ("chef", "diag", {"role": "wheel"}, "unauthorised"),
             ("technicien", "reopen", {"role": "rail"}, "Aucun appareil rail ; il y a : wheel, wheel_sensor"),
-            ("technicien", "selftest", {"role": "wheel"}, "selftest change l'appareil wheel"),
+            ("technicien", "selftest", {"role": "wheel"}, "Appareil wheel : pas d'ordre selftest ; il y a : cell, "),
+            (
+                "technicien",
+                "calibrate",
+                {"role": "console", "order": "selftest"},
+                "pas d'ordre selftest ; il y a : show, who",
+            ),
             ("technicien", "calibrate", {"role": "console"}, "rejected"),
             ("technicien", "log_level", {"level": "loud"}, "malformed Argument level : attendu debug, error, info"),
             ("technicien", "maintenance", {"on": 1}, "attendu true, false"),
