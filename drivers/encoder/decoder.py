@@ -402,18 +402,25 @@ class Encoder:
             self._lose("noise", t, facts)
         elif self._odd > (_NOISY if self._options.pegs else _USELESS // 2):
             self._tracker.doubt(t, "noise", facts)
+        self._distrust()
 
     def _count_lost(self, missing: int, t: int, facts: list[Fact] | None) -> None:
         """Edges are known to be missing: told at once, and then their sum once a second (`facts` None: not told)."""
         self.counters["lost_edges"] += missing
         self._lost_since_index = True
         self._tracker.disturb()
+        self._distrust()
         if facts is None:
             return
         self._untold += missing
         if t - self._untold_ns >= _OVERRUN_EVERY_NS:
             self._tell_lost(t, facts)
         self._plan()
+
+    def _distrust(self) -> None:
+        """While the signals cannot be believed, a start is motion without any fault: noise is no launch."""
+        if self._why:
+            self._tracker.lose_sight(self._quadrature.c)
 
     def _tell_lost(self, at_ns: int, facts: list[Fact]) -> None:
         facts.append(Overrun(at_ns=at_ns, source=self._role, device=self._role, lost=self._untold))
