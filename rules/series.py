@@ -106,12 +106,19 @@ def not_his(desk: Desk, chips: ChipPlaced) -> Refusal | None:
         return None
     holder = next((entry for entry in desk.state.series if entry.held and entry.colour == kind), series)
     if holder is None:
-        return None
+        assert desk.state.limits is not None, "chips lie on an open table"
+        return revalued(desk, law, chips.player, kind, desk.state.limits.minimum)
     if series is None or holder is not series or series.colour != kind:
         return refused("couleur_d_un_autre", law.value, colour=kind, player=chips.player)
     if chips.cents % series.cents:
         return refused("jetons_entiers", law.value, cents=chips.cents, colour=kind, each=series.cents)
     return None
+
+
+def revalued(desk: Desk, law: SeriesLaw, player: str, colour: str, cents: int) -> Refusal | None:
+    """Why this colour may not be worth that to a player who had it at another value: he needs a new one (R-AN-28)."""
+    had = any((e.player, e.colour) == (player, colour) and e.cents != cents for e in desk.state.series)
+    return refused("nouvelle_couleur", law.change, colour=colour, player=player) if law.new_colour and had else None
 
 
 def unknown(law: SeriesLaw, kind: str) -> Refusal:
@@ -155,9 +162,9 @@ def give(desk: Desk, law: SeriesLaw, fact: Chosen) -> Refusal | None:
         return refused("couleur_prise", law.boxes_requirement, colour=colour)
     if len(given) >= law.boxes:
         return refused("plus_de_boite", law.boxes_requirement, boxes=law.boxes)
+    if no := revalued(desk, law, player, colour, cents):
+        return no
     before = [entry for entry in desk.state.series if entry.player == player]
-    if law.new_colour and any(entry.colour == colour and entry.cents != cents for entry in before):
-        return refused("nouvelle_couleur", law.change, colour=colour, player=player)
     entry = Series(player=player, colour=colour, cents=cents)
     desk.set(series=(*(other for other in desk.state.series if other not in before), entry))
     desk.announce("serie_attribuee", player=player, colour=colour, cents=cents)

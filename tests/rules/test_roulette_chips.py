@@ -77,6 +77,19 @@ def test_t25_at_the_anglaise_another_value_is_another_colour() -> None:
     assert give(game, "vert", "2000") == ""  # the same value: he only comes back
 
 
+@pytest.mark.parametrize(("make", "fits"), [(americaine, True), (anglaise, False)], ids=["americaine", "anglaise"])
+def test_t25_who_gave_a_colour_back_does_not_play_it_at_the_minimum(make: Any, *, fits: bool) -> None:
+    """R-AN-28: nor is it worth something else when nobody was told that he has it again."""
+    game = make()
+    give(game, "bleu", "2000")
+    give(game, "bleu", "rendue")
+    assert isinstance(jetons(game, "plein:17", 1, chip="bleu"), StakeAccepted) is fits
+    if not fits:
+        assert (game.one(StakeRefused).code, game.one(StakeRefused).requirement) == ("nouvelle_couleur", "R-AN-28")
+    assert isinstance(jetons(game, "plein:18", 1, "J2", chip="bleu"), StakeAccepted)
+    assert isinstance(jetons(game, "plein:17", 1, chip="vert"), StakeAccepted)
+
+
 def test_r_ra_24_at_the_americaine_a_series_is_given_back_before_it_has_another_value() -> None:
     game = americaine()
     give(game, "bleu", "1000")
