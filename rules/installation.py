@@ -121,15 +121,10 @@ class Installation:
         except ValueError as error:
             raise CaseError("/config", str(error)) from error
 
-    @property
-    def limits(self) -> Callable[[Layout, House, int, Mapping[str, int]], Limits | Refusal]:
+    def limits(self, lay: Layout, house: House, minimum: int, maxima: Mapping[str, int]) -> Limits | Refusal:
         """The limits of a seance: what is asked for, else what the house usually has."""
-
-        def limits(lay: Layout, house: House, minimum: int, maxima: Mapping[str, int]) -> Limits | Refusal:
-            options: Any = house.options
-            usual = {"plein": options.max_plein, SIMPLE: options.max_chances_simples} if options else None
-            declared = house.declared_minimum_cents
-            asked = by_the_text(lay, declared, minimum, maxima, minimum_requirement=self.minimum, usual=usual)
-            return asked if isinstance(asked, Refusal) else replace(asked, sum_requirement=self.cylinder)
-
-        return limits
+        options: Any = house.options
+        usual = {"plein": options.max_plein, SIMPLE: options.max_chances_simples} if options else None
+        declared = house.declared_minimum_cents
+        asked = by_the_text(lay, declared, minimum, maxima, minimum_requirement=self.minimum, usual=usual)
+        return asked if isinstance(asked, Refusal) else replace(asked, sum_requirement=self.cylinder)
