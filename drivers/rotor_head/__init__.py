@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from drivers.base import Family
-from drivers.rotor_head.decoder import Options, RotorHead
+from drivers.rotor_head.decoder import LINES, Options, RotorHead
 
-FAMILY = Family(name="rotor_head", kind="edges", options=Options, lines=("index", "mark", "ball"), decoder=RotorHead)
+FAMILY = Family(name="rotor_head", kind="edges", options=Options, lines=LINES, decoder=RotorHead)

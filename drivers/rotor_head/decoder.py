@@ -20,9 +20,10 @@ from rules.facts import DeviceBack, DeviceLost, Direction, Doubtful, Fact, Overr
 
 MS: Final = 1_000_000
 SECOND: Final = 1_000 * MS
-INDEX: Final = 0
+LINES: Final = ("index", "mark", "ball")
 MARK: Final = 1
 BALL: Final = 2
+"""Places in `LINES`."""
 _MERGE_NS: Final = 2 * MS
 _SHORTEST_NS: Final = 100_000
 _SHORTEST_TURN_NS: Final = 500 * MS
@@ -97,9 +98,8 @@ class RotorHead:
 
     def __init__(self, role: str, options: Options) -> None:
         self._role, self._options = role, options
-        self._pulses = Pulses(
-            tuple(f"{role}.{line}" for line in ("index", "mark", "ball")), merge_ns=_MERGE_NS, shortest_ns=_SHORTEST_NS
-        )
+        names = tuple(f"{role}.{line}" for line in LINES)
+        self._pulses = Pulses(names, merge_ns=_MERGE_NS, shortest_ns=_SHORTEST_NS)
         self._seen = Seen()
         self.counters = {"turns": 0, "good_turns": 0, "readings": 0, "undecided": 0, "losses": 0}
         self._last: dict[str, Any] = {"rpm": None, "sense": None, "marks": None, "balls": None}

@@ -91,10 +91,6 @@ class Rim:
             time = self._false(time)
         return self._as_seen(edges, start_ns)
 
-    def disturbed(self, start_ns: int, seconds: float, beam: int) -> list[Pulse]:
-        """A hand, or a sleeve, in one beam for so long."""
-        return self._as_seen([(0.0, beam, 1), (seconds, beam, 0)], start_ns)
-
     def _passage(self, beam: int, time: float, half: float) -> list[tuple[float, int, int]]:
         f, rng = self.faults, self._rng
         if rng.random() < f.missed:

@@ -84,7 +84,3 @@ def test_what_a_dead_beam_sees_and_what_happens_after_the_ball_was_taken_is_not_
     pulses = rim.play(throw_ball(9.0, 1, Random(3)), 0, taken_s=3.0)
     assert {pulse.line for pulse in pulses} == {"rim.1"}
     assert max(pulse.at_ns for pulse in pulses) < 3.01 * SECOND
-
-
-def test_a_hand_in_a_beam_is_one_long_interruption() -> None:
-    assert Rim("rim", TWO).disturbed(SECOND, 2.0, 1) == [Pulse(SECOND, "rim.1", 1), Pulse(3 * SECOND, "rim.1", 0)]
