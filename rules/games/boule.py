@@ -19,7 +19,7 @@ from rules import cases, wheel
 from rules.bets import Layout, Refusal, Spot, Stake, spot_id
 from rules.cases import Case
 from rules.decisions import Phase
-from rules.facts import Announced, BallLaunched, Fact, PocketRead
+from rules.facts import Announced, BallLaunched, Fact, Origin, PocketRead
 from rules.game import Context, Game, Heard, House, Outcome, Reading
 from rules.installation import CASE_KEYS, MORE_PLAYERS, MOST_PLAYERS, Installation
 from rules.settlement import Settlement, straight
@@ -41,6 +41,8 @@ INSTALLATION: Final = Installation(
     simple_limit="R-BO-19",
 )
 NUMBERS: Final = range(1, 10)
+RUNS: Final = "boule_lancee"
+"""Memory: the coup whose ball was thrown and not yet read."""
 KILLER: Final = 5
 """The number at which every even chance loses (R-BO-13)."""
 COULEURS: Final[Mapping[str, str]] = {
@@ -109,15 +111,23 @@ def thrown(h: Hearing) -> None:
         return
     wheel.begun(h)
     h.mark("thrown")
-    h.set(launched=True)
+    h.set(launched=True, memory={RUNS: h.coup.no})
     h.announce("boule_lancee")
 
 
 def read_cup(h: Hearing, fact: PocketRead) -> None:
-    """The ball rests in a cup; a number that nobody called for closes the bets, and is held."""
+    """The ball rests in a cup; a number that nobody called for closes the bets, and is held.
+
+    Not so the ball of a throw that was annulled while it ran: it comes to rest after all, and that is no draw.
+    """
     outcome = GAME.meant(fact, h.context.house.options)
     if outcome is None:
         h.ignore("lecture_impossible")
+        return
+    annulled = h.coup.memory.get(RUNS, h.coup.no) != h.coup.no
+    h.set(memory={})
+    if annulled and h.is_open and fact.origin is not Origin.PERSON:
+        h.ignore("aucun_tirage")
         return
     wheel.closed_by_the_draw(h)
     h.set(launched=True)

@@ -22,7 +22,7 @@ from controller.config_check import from_data
 from controller.errors import ConfigError
 from rules.bets import Stake
 from rules.cases import CaseError, answer
-from rules.decisions import Announce, BetsClosed, Phase, Refused, Severity, StakeAccepted, StakeRefused, Status
+from rules.decisions import Announce, BetsClosed, Ignored, Phase, Refused, Severity, StakeAccepted, StakeRefused, Status
 from rules.facts import Announced, BallLaunched, DeviceLost, Direction, Doubtful, Fact, Origin, PocketRead, SpinStarted
 from rules.game import Context, Coup
 from rules.games.boule import COULEURS, GAME, BouleOptions, announce, at_cup, chances, read, settle
@@ -257,6 +257,32 @@ def test_a_call_after_the_payment_begins_the_next_coup() -> None:
     assert (game.state.coup_no, game.state.phase) == (2, Phase.JEUX_FAITS)
     game.read(4, "console")
     assert game.paid() == [("pair", "win", 1000)]  # R-BO-08: the winner's stake played on
+
+
+def test_the_ball_of_an_annulled_throw_comes_to_rest_and_decides_nothing() -> None:
+    game = boule()
+    game.chip("rouge", 1000)
+    game.call()
+    game.say("boule_lancee")
+    game.command("void", role="chef", why="fumée")
+    game.read(None, cell=3, source="cups")
+    assert game.told(Ignored)
+    game.chip("pair", 500)  # bets are open
+    assert game.told(StakeAccepted)
+    game.read(None, cell=3, source="cups")  # a second one is a draw that nobody called
+    assert game.told(BetsClosed)
+    game.read(4, "console")
+    assert game.ended().status is Status.HELD
+
+
+def test_the_ball_of_a_throw_that_was_read_is_not_waited_for() -> None:
+    game = boule()
+    game.call()
+    game.say("boule_lancee")
+    game.read(None, cell=3, source="cups")
+    game.command("void", role="chef", why="fumée")
+    game.read(None, cell=4, source="cups")
+    assert game.told(BetsClosed)
 
 
 @pytest.mark.parametrize("by_command", [True, False])
