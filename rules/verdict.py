@@ -169,9 +169,8 @@ def void_outcome(outcome: Outcome | None) -> Outcome | None:
 def finish(desk: Desk, outcome: Outcome | None) -> None:
     """The draw is over: status by the worst breach, and what follows from it."""
     status = desk.status()
-    if (
-        status is not Status.VOID and desk.coup.closed_at_ns is None
-    ):  # whoever decides or pays finds the stakes as they lay
+    # Whoever decides or pays finds the stakes as they lay.
+    if status is not Status.VOID and desk.coup.closed_at_ns is None:
         stakes.close(desk, Close(at_ns=desk.fact.at_ns, until_ns=desk.fact.until_ns, how="absent"))
     desk.set_coup(outcome=void_outcome(outcome) if status is Status.VOID else outcome, launched=False)
     desk.mark("ended", desk.fact.at_ns)
