@@ -81,14 +81,13 @@ def load_for_replay(header: Mapping[str, Any], path: Path | None = None, where: 
     the single-valued sections, are those of the shipped table of the game), the path of a file, or the name of a
     shipped table. `where` is the header's place in messages. Raises ConfigError or UsageError.
     """
-    if path is not None:
-        return load(path)
     given = header.get("config")
     game_id = header.get("game")
-    if isinstance(given, str) and given:
-        config = load(_named(given, where))
+    if path is not None or (isinstance(given, str) and given):
+        named = path or _named(str(given), where)
+        config = load(named)
         if game_id not in (None, config.game.id):
-            raise UsageError(f"{where}: game is {game_id!r} but config {given!r} is a table of {config.game.id!r}")
+            raise UsageError(f"{where}: game is {game_id!r} but {str(named)!r} is a table of {config.game.id!r}")
         return config
     if given is not None and not isinstance(given, dict | str):
         raise UsageError(f"{where}: config must be an object, a path or a table name, not {given!r}")

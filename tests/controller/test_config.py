@@ -329,7 +329,9 @@ def test_a_partial_configuration_is_completed_from_the_shipped_table() -> None:
 def test_a_file_given_by_hand_goes_before_the_header(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(toml(changed("table", "mine")))
-    assert load_for_replay({"game": "roulette_francaise"}, path).table == "mine"
+    assert load_for_replay({"game": "roue_de_la_chance", "config": ROULETTE}, path).table == "mine"
+    with pytest.raises(UsageError, match=r"game is 'boule' but '.*mine\.toml' is a table of 'roue_de_la_chance'"):
+        load_for_replay({"game": "boule"}, path)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +339,7 @@ def test_a_file_given_by_hand_goes_before_the_header(tmp_path: Path) -> None:
     [
         ({"game": "poker", "config": {}}, "no shipped table plays 'poker'; there are: .*roue_de_la_chance"),
         ({}, "no shipped table plays None"),
-        ({"game": "roue_de_la_chance", "config": ROULETTE}, "game is 'roue_de_la_chance' but config"),
+        ({"game": "roue_de_la_chance", "config": ROULETTE}, "game is 'roue_de_la_chance' but '.*roulette-francaise"),
         ({"game": "roue_de_la_chance", "config": {"game": "boule"}}, "its config says 'boule'"),
         ({"config": "no-such-table"}, "neither a file nor a shipped table .*roulette-francaise"),
         ({"game": "roue_de_la_chance", "config": 7}, "must be an object, a path or a table name"),
