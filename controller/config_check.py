@@ -157,6 +157,9 @@ class _Reader(Sections):
                 counted = getattr(devices[role].options, key, wanted)
                 if counted != wanted:
                     self.wrong(f"devices.{role}.{key}", counted, f"the wheel of this game has {wanted}")
+        for role in house.sources:
+            if role in devices and not devices[role].family.reads(devices[role].options):
+                self.wrong("house.sources", role, "tells no result of a draw; name it in draw_devices alone")
 
     def codes(self, game: Game, devices: Mapping[str, Device], lamps: Iterable[str]) -> None:
         """A button says what somebody hears (a contact, `kind = "lid"`, has any name); somebody switches a lamp."""

@@ -190,6 +190,8 @@ class Family:
     """options -> how many lines, where they have numbers instead (`cups.0`, `cups.1`): the config lists them."""
     contacts: bool = False
     """Its lines are slow enough to be asked for their level: a lost edge is found (case 55)."""
+    reads: Callable[[Any], bool] = lambda options: True
+    """options -> does it read the result of a draw? Only then it can be one of `house.sources`."""
     baud: int = 9600
     decoder: Callable[[str, Any], Any]
     """role, options -> EdgeDecoder or ByteDecoder."""

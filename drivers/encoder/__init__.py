@@ -6,4 +6,11 @@ from drivers.base import Family
 from drivers.encoder.decoder import Encoder
 from drivers.encoder.options import Options
 
-FAMILY = Family(name="encoder", kind="edges", options=Options, lines=("a", "b", "index"), decoder=Encoder)
+FAMILY = Family(
+    name="encoder",
+    kind="edges",
+    options=Options,
+    lines=("a", "b", "index"),
+    reads=lambda options: options.pegs,
+    decoder=Encoder,
+)

@@ -242,6 +242,16 @@ def test_a_sensor_of_another_wheel_is_refused() -> None:
     assert problems(data) == ["devices.wheel_sensor.pockets = 38: the wheel of this game has 37"]
 
 
+def test_a_source_that_reads_no_result_is_refused() -> None:
+    """Beams see the ball and an encoder without pegs the sense: no coup would ever hear a number from them."""
+    rim = {"family": "rim", "chip": "header", "lines": [7, 8], "beams_deg": [0, 120]}
+    data = changed("devices/rim", rim, plain(ROULETTE))
+    from_data(data, "x.toml")
+    data = changed("house/sources", ["rim", "wheel", "console"], data)
+    why = "tells no result of a draw; name it in draw_devices alone"
+    assert problems(data) == [f"house.sources = 'rim': {why}", f"house.sources = 'wheel': {why}"]
+
+
 def test_two_devices_on_one_adapter_are_refused() -> None:
     data = plain(ROULETTE)
     adapter = data["devices"]["wheel_sensor"]["match"]
