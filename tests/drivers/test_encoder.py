@@ -473,6 +473,19 @@ def test_case_62b_a_turn_with_fifty_edges_too_many_is_marked() -> None:
     assert device.health()["position"] == "known"
 
 
+@pytest.mark.parametrize(("lost", "why"), [(3, []), (4, ["noise"]), (20, ["noise"]), (21, ["noise", "noise"])])
+def test_case_62_a_turn_with_too_many_impossible_edges_is_a_doubt_and_then_the_end_of_belief(
+    lost: int, why: list[str]
+) -> None:
+    seen = edges(turning(3.0))
+    gone = {2600 + 45 * n for n in range(lost)}  # all in the second turn
+    device = encoder()
+    facts = device.feed(renumbered(edge for n, edge in enumerate(seen) if n not in gone))
+    told = [fact for fact in facts if isinstance(fact, Doubtful | DeviceLost | DeviceBack)]
+    assert [fact.why for fact in told if not isinstance(fact, DeviceBack)] == why
+    assert [type(fact) for fact in told][1:] == ([DeviceLost, DeviceBack] if lost > 20 else [])
+
+
 def test_case_63_an_index_that_is_read_late_moves_nothing() -> None:
     """50 ms after its stamp at a turn a second: where it was is known no more; the next one is as good."""
     seen = edges(turning(2.1, speed=2 * math.pi))
