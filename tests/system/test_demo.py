@@ -31,7 +31,7 @@ class Running:
     @staticmethod
     async def start(folder: Path, *arguments: str) -> Running:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "hil.demo", *arguments,
+            "env", "--default-signal=HUP", sys.executable, "-m", "hil.demo", *arguments,  # also under nohup
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ, "TMPDIR": str(folder)},
         )  # fmt: skip
         assert process.stdout is not None
